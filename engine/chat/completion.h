@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Messages or a prompt in, text events out, a durable record before the end is told. Window, HTTP server, gate and judge all
+// come through here. Runs on the caller's thread: template, encode, decode, stop strings, the record.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/ids.h"
+#include "base/result.h"
+#include "serve/generator.h"
+#include "store/rows.h"
+#include "store/store.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace sluice {
+
+struct CompletionRequest {
+  // Exactly one of these.
+  std::optional<std::vector<ChatMessage>> messages;
+  std::optional<std::string> prompt;
+  std::optional<std::vector<TokenId>> prompt_ids;
+
+  ChatTemplateOptions template_options;    // messages only
+  bool parse_special = true;               // prompt only: markers in the text become their tokens
+  bool add_special = true;                 // prompt only: BOS where the model adds one
+
+  SamplingParams sampling;                 // seed is used as given; choice i adds i
+  int max_tokens = -1;                     // -1 = rest of the context; clamped to the space left
+  int n = 1;
+  std::vector<std::string> stop;
+  std::vector<TokenId> stop_token_ids;
+  bool ignore_eos = false;
+  bool echo = false;
+  bool want_logprobs = false;              // fills TextEvent::logprobs
+  int prompt_logprobs = -1;                // >= 0: prompt log-probs with that many alternatives
+  bool skip_special_tokens = true;
+
+  AdapterChoice adapter;
+  Priority priority = Priority::kLive;
+
+  // What the record says besides.
+  Purpose purpose = Purpose::kLive;
+  Split split = Split::kTrain;
+  SessionId session;
+  std::string conversation, group_key, route, user;
+  bool store_text = true;                  // false: the record keeps ids and version, no text
+  bool store_record = true;                // false only for tools without a workspace (`generate`)
+};
+
+struct TokenLogprob {
+  TokenId token = 0;
+  std::string piece;                       // raw bytes
+  float logprob = 0;                       // of the unmodified logits
+  std::vector<std::pair<std::string, float>> top;
+};
+
+struct TextEvent {
+  enum class Kind { kText, kFinish } kind = Kind::kText;
+  int choice = 0;
+  std::string text;                        // whole code points only
+  std::vector<TokenLogprob> logprobs;
+  // kFinish; one per choice
+  FinishReason finish = FinishReason::kStop;
+  std::string stop_reason;                 // the stop string or id that ended it; "" for EOS and length
+  Status error;                            // finish kError
+};
+
+struct CompletionUsage {
+  int prompt_tokens = 0, completion_tokens = 0, cached_tokens = 0;
+};
+
+// One exchange in flight. Used by one thread. Its destructor cancels what still runs and commits the record as incomplete.
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+  virtual const RecordId& record_id() const = 0;
+  virtual VersionId version() const = 0;            // fixed at admission
+  virtual const std::string& adapter_name() const = 0;  // "be-brief@3" or "base"
+  virtual std::uint64_t seed() const = 0;
+  virtual const std::vector<TokenId>& prompt_ids() const = 0;
+  virtual const std::vector<TokenLogprob>& prompt_logprobs() const = 0;
+  // Next event of any choice; empty when the deadline passed first. The record is committed before the last choice's
+  // kFinish is returned; if that commit fails, the event carries kUnavailable ("store unavailable").
+  virtual std::optional<TextEvent> next(SteadyTime deadline) = 0;
+  virtual bool done() const = 0;
+  virtual void cancel() = 0;
+  virtual CompletionUsage usage() const = 0;
+};
+
+// A whole answer, for callers that do not stream.
+struct Completion {
+  RecordId record;
+  VersionId version;
+  std::string adapter_name;
+  std::uint64_t seed = 0;
+  std::string text;                        // of choice 0
+  std::vector<TokenId> prompt_ids, token_ids;
+  std::vector<float> lp_full;
+  FinishReason finish = FinishReason::kStop;
+  CompletionUsage usage;
+};
+
+class CompletionService {
+ public:
+  // version -> name on the wire ("be-brief@3"); version 0 -> "base".
+  using NameOf = std::function<std::string(VersionId)>;
+
+  CompletionService(Generator& generator, std::shared_ptr<const Tokenizer> tokenizer,
+                    std::shared_ptr<const ChatTemplate> chat_template, Store* store, NameOf name_of, const Clock& clock);
+
+  // Returns once the sequence was admitted and its version is fixed. Errors: kInvalidArgument (template, empty prompt,
+  // prompt as long as the context: message with "maximum context length is N tokens"), kBusy, kNotFound, kUnavailable.
+  Result<std::unique_ptr<Exchange>> start(CompletionRequest request);
+  // start() and drain. `cancel`, when given and set, ends it early.
+  Result<Completion> complete(CompletionRequest request, const std::atomic<bool>* cancel = nullptr);
+  // Log-probs of `ids` (those after the first `prompt_len`) at temperature T under the chosen version; nothing is stored.
+  Result<std::vector<float>> score(const std::vector<TokenId>& ids, int prompt_len, float temperature, AdapterChoice adapter);
+
+  const Tokenizer& tokenizer() const { return *tokenizer_; }
+  const ChatTemplate& chat_template() const { return *chat_template_; }
+  int context_length() const { return generator_.context_length(); }
+
+ private:
+  Generator& generator_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  std::shared_ptr<const ChatTemplate> chat_template_;
+  Store* store_;
+  NameOf name_of_;
+  const Clock& clock_;
+};
+
+}  // namespace sluice
