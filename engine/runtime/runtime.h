@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Builds the whole engine over one workspace and is all that the two programs see of it: open, submit commands, poll a
+// snapshot, read rows, hear commits. Thread-safe. No call blocks on model, gate or disk except open(), the destructor and
+// what says so; the window's thread may use everything else.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "base/result.h"
+#include "runtime/commands.h"
+#include "runtime/snapshot.h"
+#include "store/store.h"
+
+namespace sluice {
+
+struct RuntimeOptions {
+  std::string data_folder;             // the workspace; made when missing
+  std::string model_path;              // "" = the bundled model
+  std::string recipe_folder;           // "" = the installed one, then the source tree's
+  bool serve_http = true;
+  std::string host = "127.0.0.1";
+  int port = 8080;                     // 0 = any free one
+  std::vector<std::string> api_keys;   // needed beyond loopback
+  bool behind_proxy = false;
+  std::string tls_cert, tls_key;
+  int engine_threads = 0;              // 0 = half the cores, at least 1; all of them while no session trains
+  int trainer_threads = 0;             // 0 = half the cores, at least 1
+  std::int64_t kv_tokens = 16384;
+  bool resume_paused = true;           // a session that was running at the last exit comes back paused
+};
+
+struct RecipeSummary {
+  std::string name;      // "be-brief"
+  std::string title;     // for people
+  std::string summary;
+  std::string path;
+};
+
+struct WhatIfSummary {
+  std::int64_t decisions = 0;          // replayed
+  std::int64_t recorded_rejects = 0, draft_rejects = 0;
+  std::int64_t differ = 0, need_more = 0;
+  std::vector<DecisionId> different;   // newest first
+};
+
+struct ModelFit {
+  std::int64_t needed_bytes = 0, free_bytes = 0;
+  bool fits = false;
+  std::string text;                    // "This model needs 0.6 GB; 20.1 GB are free."
+};
+
+class Runtime {
+ public:
+  // Opens the store and starts the threads; the model loads in the background (snapshot().phase tells). Blocks while the
+  // store opens. kConflict: the workspace is locked. kInvalidArgument: made by a newer Sluice, or a bad option. A busy port
+  // is no failure: the snapshot carries the reason and everything else runs.
+  static Result<std::unique_ptr<Runtime>> open(RuntimeOptions options, Log& log);
+  ~Runtime();  // ordered stop (engine.md §4); blocks until the current step ends
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+
+  std::shared_ptr<const EngineState> snapshot() const;
+
+  // Queues a command; `done` is called exactly once, on the runtime's command thread (or a reply thread for Ask), with the
+  // outcome. Returns the command's number.
+  std::uint64_t submit(Command command, std::function<void(const Outcome&)> done);
+  // submit() and wait: for programs without a window.
+  Outcome run(Command command);
+
+  // Reads only; Store's writes are for the engine. Rows may be read from any thread.
+  const Store& store() const;
+  // Commit events (ids only), on the writer's thread. For the runtime's life.
+  void add_listener(StoreListener listener);
+
+  std::vector<RecipeSummary> recipes() const;
+  // The gate settings in force as JSON text, with their settings id.
+  std::string gate_settings_json(SettingsId* id = nullptr) const;
+  // Replays stored decisions under a draft (pure; for a job thread).
+  Result<WhatIfSummary> what_if(const std::string& draft_json) const;
+  // Does a model file fit in memory? Reads its header only.
+  static Result<ModelFit> model_fit(const std::string& path);
+  static std::string bundled_model_path();  // "" when it was not found
+  static std::string default_data_folder(const std::string& workspace_name);
+
+  // Waits until the model is loaded, or failed (its reason), or `seconds` passed (kDeadline).
+  Status wait_ready(double seconds);
+
+ private:
+  class Impl;
+  explicit Runtime(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sluice
