@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The engine as the bridge sees it, so that widgets can be tested on a scripted one. Every function is thread-safe and none
+// waits for the model, the gate or the network; store() reads may touch the disk and belong on the reader thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/runtime.h"
+
+namespace sluice::gui {
+
+class EngineApi {
+ public:
+  virtual ~EngineApi() = default;
+  virtual std::shared_ptr<const EngineState> snapshot() const = 0;
+  virtual std::uint64_t submit(Command command, std::function<void(const Outcome&)> done) = 0;
+  virtual const Store& store() const = 0;
+  virtual void add_listener(StoreListener listener) = 0;
+  virtual std::vector<RecipeSummary> recipes() const = 0;
+  virtual std::string gate_settings_json(SettingsId* id) const = 0;
+  virtual Result<WhatIfSummary> what_if(const std::string& draft_json) const = 0;
+};
+
+// The real one. Owns the runtime.
+class RuntimeApi final : public EngineApi {
+ public:
+  explicit RuntimeApi(std::unique_ptr<Runtime> runtime) : runtime_(std::move(runtime)) {}
+  std::shared_ptr<const EngineState> snapshot() const override { return runtime_->snapshot(); }
+  std::uint64_t submit(Command command, std::function<void(const Outcome&)> done) override {
+    return runtime_->submit(std::move(command), std::move(done));
+  }
+  const Store& store() const override { return runtime_->store(); }
+  void add_listener(StoreListener listener) override { runtime_->add_listener(std::move(listener)); }
+  std::vector<RecipeSummary> recipes() const override { return runtime_->recipes(); }
+  std::string gate_settings_json(SettingsId* id) const override { return runtime_->gate_settings_json(id); }
+  Result<WhatIfSummary> what_if(const std::string& draft_json) const override { return runtime_->what_if(draft_json); }
+
+ private:
+  std::unique_ptr<Runtime> runtime_;
+};
+
+}  // namespace sluice::gui

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "bridge/store_reader.h"
+
+namespace sluice::gui {
+namespace {
+
+template <class Row>
+Rows<Row> share(std::vector<Row> rows) {
+  return std::make_shared<const std::vector<Row>>(std::move(rows));
+}
+
+}  // namespace
+
+StoreReader::StoreReader(EngineApi& api, QObject* parent) : QObject(parent), m_api(api) {
+  qRegisterMetaType<Inbox::Drained>();
+  qRegisterMetaType<RecordFilter>();
+  qRegisterMetaType<StoreCounts>();
+  qRegisterMetaType<Rows<SessionRow>>("sluice::gui::Rows<sluice::SessionRow>");
+  qRegisterMetaType<Rows<VersionRow>>("sluice::gui::Rows<sluice::VersionRow>");
+  qRegisterMetaType<Rows<RecordRow>>("sluice::gui::Rows<sluice::RecordRow>");
+  qRegisterMetaType<Rows<FeedbackRow>>("sluice::gui::Rows<sluice::FeedbackRow>");
+  qRegisterMetaType<Rows<MetricRow>>("sluice::gui::Rows<sluice::MetricRow>");
+  qRegisterMetaType<Rows<DecisionRow>>("sluice::gui::Rows<sluice::DecisionRow>");
+  qRegisterMetaType<Rows<LogRow>>("sluice::gui::Rows<sluice::LogRow>");
+}
+
+void StoreReader::readAll() {
+  Inbox::Drained everything;
+  everything.touched.fill(true);
+  readTouched(everything);
+}
+
+void StoreReader::readTouched(Inbox::Drained drained) {
+  const auto touched = [&](EventKind kind) { return drained.touched[static_cast<std::size_t>(kind)]; };
+  if (touched(EventKind::kSession)) Q_EMIT sessionsRead(share(m_api.store().sessions()));
+  if (touched(EventKind::kVersion) || touched(EventKind::kServing) || touched(EventKind::kDecision)) {
+    Q_EMIT versionsRead(share(m_api.store().versions()));
+  }
+  if (touched(EventKind::kRecord)) readRecords();
+  if (touched(EventKind::kFeedback)) readFeedback();
+  if (touched(EventKind::kMetric) || touched(EventKind::kStep)) readMetrics();
+  if (touched(EventKind::kDecision)) readDecisions();
+  if (touched(EventKind::kLog)) readLog();
+  if (touched(EventKind::kRecord) || touched(EventKind::kFeedback) || touched(EventKind::kStep)) readCounts();
+}
+
+void StoreReader::readRecords() {
+  for (;;) {
+    auto rows = m_api.store().records_after(m_lastRecord, kPage);
+    if (rows.empty()) return;
+    m_lastRecord = rows.back().seq;
+    const bool last = static_cast<int>(rows.size()) < kPage;
+    Q_EMIT recordsRead(share(std::move(rows)));
+    if (last) return;
+  }
+}
+
+void StoreReader::readFeedback() {
+  for (;;) {
+    auto rows = m_api.store().feedback_after(m_lastFeedback, kPage);
+    if (rows.empty()) return;
+    m_lastFeedback = rows.back().id.value;
+    const bool last = static_cast<int>(rows.size()) < kPage;
+    Q_EMIT feedbackRead(share(std::move(rows)));
+    if (last) return;
+  }
+}
+
+void StoreReader::readMetrics() {
+  for (;;) {
+    auto rows = m_api.store().metrics_after(m_lastMetric, kPage);
+    if (rows.empty()) return;
+    m_lastMetric = rows.back().seq;
+    const bool last = static_cast<int>(rows.size()) < kPage;
+    Q_EMIT metricsRead(share(std::move(rows)));
+    if (last) return;
+  }
+}
+
+void StoreReader::readDecisions() {
+  for (;;) {
+    auto rows = m_api.store().decisions(m_lastDecision, kPage);
+    if (rows.empty()) return;
+    m_lastDecision = rows.back().id.value;
+    const bool last = static_cast<int>(rows.size()) < kPage;
+    Q_EMIT decisionsRead(share(std::move(rows)));
+    if (last) return;
+  }
+}
+
+void StoreReader::readLog() {
+  for (;;) {
+    auto rows = m_api.store().log_after(m_lastLog, kPage);
+    if (rows.empty()) return;
+    m_lastLog = rows.back().seq;
+    const bool last = static_cast<int>(rows.size()) < kPage;
+    Q_EMIT logRead(share(std::move(rows)));
+    if (last) return;
+  }
+}
+
+void StoreReader::readCounts() {
+  const auto state = m_api.snapshot();
+  Q_EMIT countsRead(m_api.store().counts(state && state->session ? state->session->id : SessionId()));
+}
+
+void StoreReader::readRecordPage(quint64 request, RecordFilter filter, qint64 beforeSeq, int limit) {
+  Q_EMIT recordPageRead(request, share(m_api.store().records(filter, beforeSeq, limit)));
+}
+
+void StoreReader::readRecord(quint64 request, QString recordId) {
+  std::vector<RecordRow> record;
+  std::vector<FeedbackRow> feedback;
+  const RecordId id{recordId.toStdString()};
+  if (auto row = m_api.store().record(id)) {
+    record.push_back(std::move(*row));
+    feedback = m_api.store().feedback_of(id);
+  }
+  Q_EMIT recordRead(request, share(std::move(record)), share(std::move(feedback)));
+}
+
+}  // namespace sluice::gui
