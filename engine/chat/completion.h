@@ -28,7 +28,8 @@ struct CompletionRequest {
   std::optional<std::string> prompt;
   std::optional<std::vector<TokenId>> prompt_ids;
 
-  ChatTemplateOptions template_options;    // messages only
+  RenderOptions render;                    // messages only
+  std::string prompt_json;                 // the messages as sent, for the record; "" = written from `messages`
   bool parse_special = true;               // prompt only: markers in the text become their tokens
   bool add_special = true;                 // prompt only: BOS where the model adds one
 
@@ -62,12 +63,13 @@ struct TokenLogprob {
   std::vector<std::pair<std::string, float>> top;
 };
 
+// kText: text, or log-probs without text (of EOS, say) where log-probs are wanted. kFinish: one per choice, its last event.
 struct TextEvent {
   enum class Kind { kText, kFinish } kind = Kind::kText;
   int choice = 0;
   std::string text;                        // whole code points only
   std::vector<TokenLogprob> logprobs;
-  // kFinish; one per choice
+  // kFinish
   FinishReason finish = FinishReason::kStop;
   std::string stop_reason;                 // the stop string or id that ended it; "" for EOS and length
   Status error;                            // finish kError
@@ -118,7 +120,8 @@ class CompletionService {
 
   // Returns once the sequence was admitted and its version is fixed. Errors: kInvalidArgument (template, empty prompt,
   // prompt as long as the context: message with "maximum context length is N tokens"), kBusy, kNotFound, kUnavailable.
-  Result<std::unique_ptr<Exchange>> start(CompletionRequest request);
+  // `gone`, when given, is asked now and then while the request waits; true ends the wait with kCancelled.
+  Result<std::unique_ptr<Exchange>> start(CompletionRequest request, const std::function<bool()>& gone = nullptr);
   // start() and drain. `cancel`, when given and set, ends it early.
   Result<Completion> complete(CompletionRequest request, const std::atomic<bool>* cancel = nullptr);
   // Log-probs of `ids` (those after the first `prompt_len`) at temperature T under the chosen version; nothing is stored.

@@ -2,15 +2,20 @@
 // The local AdapterHost: resident adapter versions and the pointer new sequences read. Mutex + pointer; a swap is a pointer
 // store, loads run on the caller's thread (never the engine's). Thread-safe.
 //
-// Which versions clients may pin (states serving, canary, retired) is told by the registry through set_pinnable().
+// Resident stay: the serving version, the last four promoted before it, and whatever is pinned by prepare() or in use by a
+// sequence. Other versions clients may pin stay while the pool has room, least recently used leave first; the rest leaves
+// when its pins are gone. Which versions clients may pin (states serving, canary, retired) is told by the registry through
+// set_pinnable().
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/guarded.h"
 #include "model_api/adapter.h"
@@ -22,14 +27,18 @@ class AdapterSlots final : public AdapterHost {
  public:
   using FolderOf = std::function<std::string(VersionId)>;
 
-  AdapterSlots(const AdapterLoader& loader, FolderOf folder_of) : loader_(loader), folder_of_(std::move(folder_of)) {}
+  static constexpr std::int64_t kPoolBytes = std::int64_t{1} << 30;
+
+  AdapterSlots(const AdapterLoader& loader, FolderOf folder_of, std::int64_t pool_bytes = kPoolBytes)
+      : loader_(loader), folder_of_(std::move(folder_of)), pool_bytes_(pool_bytes) {}
 
   Status prepare(VersionId version) override;
   void release(VersionId version) override;
+  // Besides: kConflict for a decision older than the one published last.
   Result<std::int64_t> publish(const CommittedDecision& decision) override;
   VersionId serving() const override;
 
-  // Versions a client may ask for by number; the base always is.
+  // Versions a client may ask for by number; the base and the serving version always are.
   void set_pinnable(std::set<VersionId> versions);
 
   struct Resolved {
@@ -38,8 +47,9 @@ class AdapterSlots final : public AdapterHost {
   };
   // Engine thread, at admission. Never loads: kNotFound when the version may not be used, kUnavailable when it may but is
   // not resident (submit() prepares pinned versions first).
-  Result<Resolved> resolve(const AdapterChoice& choice) const;
+  Result<Resolved> resolve(const AdapterChoice& choice);
   bool pinnable(VersionId version) const;
+  std::vector<VersionId> resident() const;  // ascending, without the base
 
  private:
   struct Slot {
@@ -47,15 +57,20 @@ class AdapterSlots final : public AdapterHost {
     int pins = 0;               // prepare() minus release()
     std::uint64_t last_used = 0;
   };
-  Result<std::shared_ptr<const Adapter>> load(VersionId version);
+  Result<std::shared_ptr<const Adapter>> load(VersionId version) const;
+  bool pinnable_locked(VersionId version) const SLUICE_REQUIRES(mu_);
+  bool protected_version(VersionId version, const Slot& slot) const SLUICE_REQUIRES(mu_);
   void evict() SLUICE_REQUIRES(mu_);
 
   const AdapterLoader& loader_;
   const FolderOf folder_of_;
+  const std::int64_t pool_bytes_;
   mutable Mutex mu_;
   std::map<VersionId, Slot> slots_ SLUICE_GUARDED_BY(mu_);
   std::set<VersionId> pinnable_ SLUICE_GUARDED_BY(mu_);
   VersionId serving_ SLUICE_GUARDED_BY(mu_) = kBaseVersion;
+  DecisionId decision_ SLUICE_GUARDED_BY(mu_);                // published last
+  std::deque<VersionId> promoted_ SLUICE_GUARDED_BY(mu_);     // newest first: the serving one and four before it
   std::uint64_t use_counter_ SLUICE_GUARDED_BY(mu_) = 0;
 };
 

@@ -14,6 +14,7 @@ namespace sluice {
 struct EngineOptions {
   ContextOptions context;
   int max_running = 16;          // sequences in a step
+  int reserved_for_live = 4;     // of those, never taken by gate or background work
   int prefill_chunk = 256;       // prompt tokens per step, over all sequences
   std::size_t queue_capacity = 256;
 };

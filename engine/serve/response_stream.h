@@ -16,22 +16,29 @@ namespace sluice {
 
 class ResponseStream {
  public:
+  explicit ResponseStream(std::shared_ptr<Wakeup> wakeup = nullptr) : wakeup_(std::move(wakeup)) {}
+
   // ---- caller's side ----
   // Waits until the sequence was admitted (its version is fixed) or failed before that. kDeadline when time ran out first.
   Result<StartInfo> wait_started(SteadyTime deadline);
   // The next event; empty when the deadline passed first. After kEnd nothing follows.
   std::optional<TokenEvent> next(SteadyTime deadline);
+  // Asks for the adapter this sequence runs on, whatever serves meanwhile. Only after wait_started() succeeded.
+  AdapterChoice same_version() const;
   // The engine drops the sequence within one step; an end event with kCancelled follows.
   void cancel() { cancelled_.store(true, std::memory_order_release); }
-  Timings timings() const;  // final once kEnd was seen
+  Timings timings() const;  // so far; final once kEnd was seen
 
   // ---- engine's side ----
   bool cancelled() const { return cancelled_.load(std::memory_order_acquire); }
-  void start(StartInfo info);
-  void push(SampledToken token);
-  void end(FinishReason reason, Status error, Timings timings);
+  void start(StartInfo info, const Timings& timings);
+  void push(SampledToken token, const Timings& timings);
+  void end(FinishReason reason, Status error, const Timings& timings);
 
  private:
+  void announce();
+
+  const std::shared_ptr<Wakeup> wakeup_;
   mutable Mutex mu_;
   CondVar changed_;
   std::optional<StartInfo> start_ SLUICE_GUARDED_BY(mu_);
