@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The grid of curve cards for one session: acceptance, reward, training, rejection rate, tokens per second. Takes rows from
+// the bridge as they come; refreshes every 200 ms while visible and dirty, one card a tick. GUI thread.
+#pragma once
+
+#include <QLabel>
+#include <QMap>
+#include <QTimer>
+#include <QWidget>
+#include <vector>
+
+#include "bridge/engine_bridge.h"
+#include "bridge/series.h"
+#include "curves/curve_view.h"
+
+namespace sluice::gui {
+
+class CurvesPage : public QWidget {
+  Q_OBJECT
+ public:
+  explicit CurvesPage(EngineBridge& bridge, QWidget* parent = nullptr);
+
+  // Which session is drawn; invalid = the newest one.
+  void showSession(SessionId session);
+  SessionId session() const { return m_session; }
+
+  const Series& series(const QString& metric) const;
+  CurveView* card(const QString& id) const;
+  QString cardHead(const QString& id) const;
+
+  // Every point of the drawn session as CSV: metric,x,value,time.
+  QString csv() const;
+
+ Q_SIGNALS:
+  void versionActivated(qint64 version);
+
+ protected:
+  void showEvent(QShowEvent* event) override;
+
+ private:
+  struct Line {
+    QString metric;
+    QString name;
+    enum class Kind { kSmoothed, kRolling } kind = Kind::kSmoothed;
+  };
+  struct Card {
+    QString id, title, empty;
+    std::vector<Line> lines;
+    std::optional<Range> range;
+    CurveView* view = nullptr;
+    QLabel* head = nullptr;
+    QLabel* placeholder = nullptr;
+    bool dirty = true;
+    std::vector<std::vector<CurvePoint>> derived;  // one per line
+  };
+
+  void buildCards();
+  void addCard(Card card, int row, int column);
+  void takeMetrics(const Rows<MetricRow>& rows);
+  void takeDecisions(const Rows<DecisionRow>& rows);
+  void takeSessions(const Rows<SessionRow>& rows);
+  void rebuild();            // the drawn session changed
+  void refreshNext();
+  void refreshCard(Card& card);
+  void updateMarks();
+
+  EngineBridge& m_bridge;
+  SessionId m_session;
+  bool m_followNewest = true;
+  std::vector<MetricRow> m_rows;               // all sessions, in order
+  QMap<QString, Series> m_series;              // of the drawn session
+  std::vector<DecisionRow> m_decisions;
+  std::vector<CurveMark> m_marks;
+  std::vector<Card> m_cards;
+  std::size_t m_nextCard = 0;
+  QTimer m_refresh;
+  QLabel* m_conditions;
+};
+
+}  // namespace sluice::gui

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Notices inside the view concerned, stacked: an id (a new one replaces its twin), severity, text that can be copied, one
+// action. Warnings and errors stay until solved or dismissed; information goes after eight seconds. GUI thread.
+#pragma once
+
+#include <QHash>
+#include <QWidget>
+#include <functional>
+
+class QVBoxLayout;
+
+namespace sluice::gui {
+
+class InfoBar : public QWidget {
+  Q_OBJECT
+ public:
+  enum class Severity { kInformation, kWarning, kError };
+
+  explicit InfoBar(QWidget* parent = nullptr);
+
+  void show(const QString& id, Severity severity, const QString& text, const QString& action = QString(),
+            std::function<void()> onAction = {});
+  void dismiss(const QString& id);
+  bool has(const QString& id) const { return m_bars.contains(id); }
+  QString text(const QString& id) const;
+  // Presses the action of a notice, as a click does; for keyboard and tests.
+  bool trigger(const QString& id);
+
+ private:
+  QVBoxLayout* m_layout;
+  QHash<QString, QWidget*> m_bars;
+};
+
+}  // namespace sluice::gui
