@@ -76,7 +76,7 @@ struct Answer {
 };
 
 // Accepted, or refused/failed with a reason for people.
-struct Outcome {
+struct CommandOutcome {
   Status status;
   std::string text;                             // what happened, one sentence
   std::optional<SessionId> session;

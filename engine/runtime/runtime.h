@@ -69,9 +69,9 @@ class Runtime {
 
   // Queues a command; `done` is called exactly once, on the runtime's command thread (or a reply thread for Ask), with the
   // outcome. Returns the command's number.
-  std::uint64_t submit(Command command, std::function<void(const Outcome&)> done);
+  std::uint64_t submit(Command command, std::function<void(const CommandOutcome&)> done);
   // submit() and wait: for programs without a window.
-  Outcome run(Command command);
+  CommandOutcome run(Command command);
 
   // Reads only; Store's writes are for the engine. Rows may be read from any thread.
   const Store& store() const;

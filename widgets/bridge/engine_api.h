@@ -16,7 +16,7 @@ class EngineApi {
  public:
   virtual ~EngineApi() = default;
   virtual std::shared_ptr<const EngineState> snapshot() const = 0;
-  virtual std::uint64_t submit(Command command, std::function<void(const Outcome&)> done) = 0;
+  virtual std::uint64_t submit(Command command, std::function<void(const CommandOutcome&)> done) = 0;
   virtual const Store& store() const = 0;
   virtual void add_listener(StoreListener listener) = 0;
   virtual std::vector<RecipeSummary> recipes() const = 0;
@@ -29,7 +29,7 @@ class RuntimeApi final : public EngineApi {
  public:
   explicit RuntimeApi(std::unique_ptr<Runtime> runtime) : runtime_(std::move(runtime)) {}
   std::shared_ptr<const EngineState> snapshot() const override { return runtime_->snapshot(); }
-  std::uint64_t submit(Command command, std::function<void(const Outcome&)> done) override {
+  std::uint64_t submit(Command command, std::function<void(const CommandOutcome&)> done) override {
     return runtime_->submit(std::move(command), std::move(done));
   }
   const Store& store() const override { return runtime_->store(); }

@@ -25,7 +25,7 @@ class EngineBridge : public QObject {
   EngineApi& api() { return *m_api; }  // for job threads: what_if(), recipes()
 
   // Sends a command. `done` runs on the GUI thread unless `context` died before. Returns the command's number.
-  quint64 submit(Command command, QObject* context, std::function<void(const Outcome&)> done);
+  quint64 submit(Command command, QObject* context, std::function<void(const CommandOutcome&)> done);
   // Commands whose outcome is still due.
   int pending() const { return m_pending; }
 
