@@ -42,7 +42,7 @@ download() {  # <requirement line>
   trap 'rm -rf "$tmp"' RETURN
   echo "$1" >"$tmp/pin.txt"
   for try in 1 2 3; do
-    [ -t 1 ] || { watch_size "$tmp" & watcher=$!; }
+    [ -t 1 ] || { watch_size "$tmp" 9>&- & watcher=$!; }
     status=0
     TMPDIR=$tmp python3 -m pip download --quiet --progress-bar "$([ -t 1 ] && echo on || echo off)" --no-cache-dir \
       --disable-pip-version-check --retries 5 --no-deps --require-hashes --only-binary=:all: --python-version 3.11 \
