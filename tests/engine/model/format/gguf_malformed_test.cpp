@@ -73,7 +73,7 @@ std::vector<Case> cases() {
   add("bool of 2", one_key([](auto& b) { b.put(u32{7}).put(std::uint8_t{2}); }), Code::kCorrupt, "neither true nor false");
   add("string length", one_key([](auto& b) { b.put(u32{8}).put(u64{1} << 63); }), Code::kCorrupt, "'k'");
   add("list length", one_key([](auto& b) { b.put(u32{9}).put(u32{4}).put(u64{1} << 62); }), Code::kCorrupt, "'k'");
-  add("list of strings", one_key([](auto& b) { b.put(u32{9}).put(u32{8}).put(u64{2}).put(u64{1}).text("a").put(u64{9}); }),
+  add("list of strings", one_key([](auto& b) { b.put(u32{9}).put(u32{8}).put(u64{2}).put(u64{1}).text("a").put(u64{99}); }),
       Code::kCorrupt, "'k'");
   add("list element type", one_key([](auto& b) { b.put(u32{9}).put(u32{99}).put(u64{0}); }), Code::kCorrupt, "type 99");
   add("list of lists", one_key([](auto& b) { b.put(u32{9}).put(u32{9}).put(u64{1}); }), Code::kCorrupt, "list of lists");
