@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A blocking HTTP client for one server: GET and POST with deadlines, cancelling, a cap on the answer, and server-sent
 // events. No redirects, no decompression; keys and bodies are never logged. The connection is kept between calls.
-// Used by one thread at a time (a second caller waits); CancelToken::cancel may come from any thread.
+// Used by one thread at a time (a second one gets kBusy); CancelToken::cancel may come from any thread and is noticed
+// within 50 ms, or once the connection stands.
 #pragma once
 
 #include <atomic>
@@ -32,12 +33,12 @@ class CancelToken {
 using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
 
 struct HttpCall {
-  HttpHeaders headers;  // CR, LF or NUL in a name or value: kInvalidArgument
+  HttpHeaders headers = {};  // CR, LF or NUL in a name or value: kInvalidArgument
   std::chrono::milliseconds connect_timeout{5'000};
   std::chrono::milliseconds read_timeout{60'000};    // between two reads that bring something
   std::chrono::milliseconds total_timeout{600'000};  // connect to last byte
   std::size_t max_body_bytes = std::size_t{32} << 20;
-  CancelToken cancel;
+  CancelToken cancel = {};
 };
 
 struct HttpResponse {
