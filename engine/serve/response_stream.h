@@ -33,7 +33,8 @@ class ResponseStream {
   bool cancelled() const { return cancelled_.load(std::memory_order_acquire); }
   void start(StartInfo info, const Timings& timings);
   void push(SampledToken token, const Timings& timings);
-  void end(FinishReason reason, Status error, const Timings& timings);
+  // The first end counts; false (and nothing happens) after it.
+  bool end(FinishReason reason, Status error, const Timings& timings);
 
  private:
   void announce();
