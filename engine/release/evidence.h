@@ -20,8 +20,6 @@ int split_bucket(std::string_view salt, std::string_view group_key);
 // Buckets 0-9 are held out: never trained on.
 Split split_of(std::string_view salt, std::string_view group_key, int held_out_percent = 10);
 
-// 0..n-1 in an order that depends on the seed alone (Fisher-Yates).
-std::vector<std::size_t> seeded_permutation(std::size_t n, std::uint64_t seed);
 // Sampling seed of a prompt: shared by all arms, candidates and attempts, so that an anchor's answer can be kept.
 // Below 2^63.
 std::uint64_t prompt_seed(std::uint64_t seed, std::string_view prompt_id);
@@ -41,7 +39,13 @@ std::vector<PairEvidence> load_pairs(const Store& store, VersionId candidate, st
 // Evidence behind a gate decision, ready for decide(). kNotFound when its pairs or probe numbers are gone.
 Result<Evidence> load_evidence(const Store& store, const DecisionRow& row);
 
-// Fills the numbers of a decision into its row (not ids, kind, actor or states).
-void fill_row(const GateSettings& settings, const Evidence& evidence, const Decision& decision, DecisionRow& row);
+// Where a decision's pairs stand, for load_evidence.
+struct EvidenceSource {
+  std::int64_t attempt = 0;
+  std::int64_t last_index = -1;   // of the last pair the fold saw
+  std::string eval_set_hash;
+};
+// Fills the numbers of a verdict into its row; ids of settings, session and time, kind and actor are the caller's.
+void fill_row(const Evidence& evidence, const Decision& decision, const EvidenceSource& source, DecisionRow& row);
 
 }  // namespace sluice

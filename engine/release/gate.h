@@ -83,7 +83,9 @@ struct Decision {
   bool forced = false;       // profile off
   std::int64_t n = 0, voids = 0, wins = 0, losses = 0, ties = 0, equal_answers = 0;
   double mean_d = 0, lo = -1, hi = 1;
-  double log_e = 0, log_f = 0, log_ea = 0, log_ha = 0, log_hp = 0;  // now; log_hp: protected metric's harm
+  // Highest values reached so far, natural logs (a limit once reached stays reached, as Ville's inequality allows).
+  double log_e = 0, log_f = 0, log_ea = 0, log_ha = 0;
+  double log_hp = 0;         // protected metric's harm process
   double mean_protected = 0;                                        // candidate - incumbent
   Tally candidate, incumbent, anchor;
   Tally candidate_protected, incumbent_protected;
@@ -110,7 +112,6 @@ class GateFold {
   Reason reason(bool pool_exhausted) const;
   Reason stage_one() const;
   bool too_many_voids() const;
-  std::string sentence(const Reason& reason, const Decision& numbers) const;
 
   GateSettings settings_;
   Evidence head_;
@@ -121,6 +122,7 @@ class GateFold {
   std::vector<bool> recent_voids_;  // ring of the last 50
   std::size_t recent_at_ = 0;
   double sum_protected_ = 0;
+  std::int64_t both_floor_ = 0, both_ceiling_ = 0;
 };
 
 Decision decide(const GateSettings& settings, const Evidence& evidence);

@@ -75,6 +75,7 @@ double mean_kl(std::span<const ProbeAnswer> answers, std::span<const std::vector
 struct InvariantCheck {
   std::string name;        // "kl_base", "length_incumbent", ...
   std::string text;        // what was measured, in words: "KL to the base"
+  std::string unit;        // "nats per token", "times", "points"; points are shares here, times 100 in a sentence
   double value = 0, limit = 0;
   bool at_least = false;   // the value must be >= limit; else <= limit
   bool applicable = true;

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "release/gate.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "release/sentence.h"
+
+namespace sluice {
+namespace {
+
+constexpr std::size_t kVoidWindow = 50;      // gate.md §2: more than 10 % void in the last 50
+constexpr std::size_t kVoidsAllowed = 5;
+constexpr std::int64_t kLookForSameness = 100;  // gate.md §4: floor, ceiling, no_change after so many pairs
+constexpr double kSameShare = 0.95;
+
+bool reached(double log_value, double limit) { return log_value >= std::log(limit); }
+
+bool all_alike(std::int64_t part, std::int64_t n) {
+  return n >= kLookForSameness && static_cast<double>(part) >= kSameShare * static_cast<double>(n);
+}
+
+void count(Tally& tally, double score) {
+  tally.k += score >= 0.5;
+  ++tally.n;
+}
+
+}  // namespace
+
+GateFold::GateFold(const GateSettings& settings, const Evidence& head)
+    : settings_(settings),
+      head_(head),
+      checks_(check_invariants(head.probe, settings.invariants, settings.profile == GateProfile::kOff)),
+      main_(settings.rule, settings.delta),
+      anchor_up_(settings.rule),
+      anchor_down_(settings.rule),
+      protected_down_(settings.rule),
+      recent_voids_(kVoidWindow, false) {
+  head_.pairs.clear();
+}
+
+void GateFold::add(const PairEvidence& pair) {
+  recent_voids_[recent_at_] = pair.voided;
+  recent_at_ = (recent_at_ + 1) % kVoidWindow;
+  if (pair.voided) {
+    ++numbers_.voids;
+    return;
+  }
+  const double d = pair.candidate - pair.incumbent;
+  main_.add(d);
+  ++numbers_.n;
+  numbers_.wins += d > 0;
+  numbers_.losses += d < 0;
+  numbers_.ties += d == 0;
+  numbers_.equal_answers += pair.equal_answers;
+  both_floor_ += pair.candidate <= 0 && pair.incumbent <= 0;
+  both_ceiling_ += pair.candidate >= 1 && pair.incumbent >= 1;
+  count(numbers_.candidate, pair.candidate);
+  count(numbers_.incumbent, pair.incumbent);
+  if (head_.anchor_applies) {
+    const double to_anchor = pair.candidate - pair.anchor;
+    anchor_up_.add(to_anchor + settings_.anchor_delta);
+    anchor_down_.add(-settings_.anchor_delta - to_anchor);
+    count(numbers_.anchor, pair.anchor);
+  }
+  if (!head_.protected_metric.empty()) {
+    const double change = pair.candidate_protected - pair.incumbent_protected;
+    protected_down_.add(-settings_.protected_delta - change);
+    sum_protected_ += change;
+    count(numbers_.candidate_protected, pair.candidate_protected);
+    count(numbers_.incumbent_protected, pair.incumbent_protected);
+  }
+}
+
+bool GateFold::too_many_voids() const {
+  return static_cast<std::size_t>(std::count(recent_voids_.begin(), recent_voids_.end(), true)) > kVoidsAllowed;
+}
+
+// The order of gate.md §3: cheap stages first, the first reject or hold ends it.
+GateFold::Reason GateFold::stage_one() const {
+  if (!head_.probe.measured) return {Outcome::kNeedsMore, "invariants", "probes"};
+  for (const InvariantCheck& check : checks_) {
+    if (!check.passed) return {Outcome::kReject, "invariants", check.name.c_str()};
+  }
+  if (settings_.profile == GateProfile::kOff) return {Outcome::kPromote, "invariants", "ungated"};
+  if (head_.same_signal && head_.protected_metric.empty()) return {Outcome::kHold, "invariants", "no_protected_metric"};
+  return {Outcome::kNeedsMore, "shadow", "pairs"};
+}
+
+GateFold::Reason GateFold::reason(bool pool_exhausted) const {
+  const Reason first = stage_one();
+  if (first.outcome != Outcome::kNeedsMore || !head_.probe.measured) return first;
+  if (too_many_voids()) return {Outcome::kHold, "shadow", "judge_unhealthy"};
+  const std::int64_t n = numbers_.n;
+  const bool better = reached(main_.log_e_highest(), 1 / settings_.alpha);
+  const bool above_anchor = !head_.anchor_applies || reached(anchor_up_.log_highest(), settings_.anchor_limit);
+  if (n >= settings_.n_min) {
+    if (!head_.protected_metric.empty() && reached(protected_down_.log_highest(), settings_.protected_limit)) {
+      return {Outcome::kReject, "shadow", "protected_harm"};
+    }
+    if (head_.anchor_applies && reached(anchor_down_.log_highest(), settings_.anchor_limit)) {
+      return {Outcome::kReject, "anchor", "anchor_harm"};
+    }
+    if (better && above_anchor) return {Outcome::kPromote, "shadow", "better"};
+    if (!better && reached(main_.log_f_highest(), 1 / settings_.beta)) return {Outcome::kReject, "shadow", "not_better"};
+    if (all_alike(numbers_.equal_answers, n)) return {Outcome::kReject, "shadow", "no_change"};
+    if (!better && all_alike(both_floor_, n)) return {Outcome::kHold, "shadow", "floor"};
+    if (!better && all_alike(both_ceiling_, n)) return {Outcome::kHold, "shadow", "ceiling"};
+  }
+  if (n >= settings_.cap) {
+    return better ? Reason{Outcome::kHold, "anchor", "anchor"} : Reason{Outcome::kHold, "shadow", "inconclusive"};
+  }
+  if (pool_exhausted) return {Outcome::kHold, "shadow", "pool_exhausted"};
+  return {Outcome::kNeedsMore, "shadow", "pairs"};
+}
+
+Outcome GateFold::outcome(bool pool_exhausted) const { return reason(pool_exhausted).outcome; }
+
+Decision GateFold::judge(bool pool_exhausted) const {
+  const Reason why = reason(pool_exhausted);
+  Decision out = numbers_;
+  out.outcome = why.outcome;
+  out.stage = why.stage;
+  out.reason_code = why.code;
+  out.forced = why.outcome == Outcome::kPromote && settings_.profile == GateProfile::kOff;
+  out.mean_d = main_.mean();
+  out.lo = main_.lower(settings_.alpha);
+  out.hi = main_.upper(settings_.alpha);
+  out.log_e = main_.log_e_highest();
+  out.log_f = main_.log_f_highest();
+  out.log_ea = anchor_up_.log_highest();
+  out.log_ha = anchor_down_.log_highest();
+  out.log_hp = protected_down_.log_highest();
+  out.mean_protected = out.n == 0 ? 0 : sum_protected_ / static_cast<double>(out.n);
+  out.invariants = checks_;
+  out.reason_text = decision_sentence(settings_, head_, out);
+  return out;
+}
+
+Decision decide(const GateSettings& settings, const Evidence& evidence) {
+  GateFold fold(settings, evidence);
+  for (const PairEvidence& pair : evidence.pairs) fold.add(pair);
+  return fold.judge(evidence.pool_exhausted);
+}
+
+}  // namespace sluice

@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "release/gate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "release/gate_json.h"
+#include "release/sentence.h"
+#include "release/what_if.h"
+
+namespace sluice {
+namespace {
+
+using testing::HasSubstr;
+
+ProbeEvidence healthy_probe() {
+  ProbeEvidence p;
+  p.measured = true;
+  p.differing = 12;
+  p.kl_incumbent = 0.2;
+  p.kl_base = 0.3;
+  p.candidate = {16, 0.9, 0.1, 0, 30, 0.95, 0, 1000};
+  p.incumbent = {16, 0.4, 0.6, 0, 80, 0.9, 0, 1000};
+  p.base = p.incumbent;
+  return p;
+}
+
+Evidence healthy() {
+  Evidence e;
+  e.candidate = VersionId{14};
+  e.incumbent = VersionId{12};
+  e.protected_metric = "names the topic";
+  e.same_signal = true;
+  e.probe = healthy_probe();
+  return e;
+}
+
+PairEvidence pair(double candidate, double incumbent) {
+  PairEvidence p;
+  p.candidate = candidate;
+  p.incumbent = incumbent;
+  p.candidate_protected = p.incumbent_protected = 1;
+  return p;
+}
+
+void add(Evidence& e, int n, double candidate, double incumbent) {
+  for (int i = 0; i < n; ++i) e.pairs.push_back(pair(candidate, incumbent));
+}
+
+const GateSettings kDemo = gate_preset(GateProfile::kDemo);
+
+TEST(Gate, ABetterCandidateIsPromotedWithItsNumbers) {
+  Evidence e = healthy();
+  for (int i = 0; i < 30; ++i) e.pairs.push_back(pair(i % 6 != 0, i % 3 == 0));
+  const Decision d = decide(kDemo, e);
+  EXPECT_EQ(d.outcome, Outcome::kPromote);
+  EXPECT_EQ(d.reason_code, "better");
+  EXPECT_EQ(d.stage, "shadow");
+  EXPECT_EQ(d.n, 30);
+  EXPECT_EQ(d.candidate.k, 25);
+  EXPECT_EQ(d.incumbent.k, 10);
+  EXPECT_EQ(d.wins + d.losses + d.ties, 30);
+  EXPECT_GE(d.lo, -kDemo.delta);
+  EXPECT_FALSE(d.forced);
+  EXPECT_THAT(d.reason_text, HasSubstr("Promoted v14: accept rate 25 of 30 against 10 of 30 for v12; being worse by 5 points"));
+  EXPECT_THAT(d.reason_text, HasSubstr("\u2265 10)."));
+}
+
+TEST(Gate, AWorseCandidateIsRejected) {
+  Evidence e = healthy();
+  add(e, 40, 0, 1);
+  const Decision d = decide(kDemo, e);
+  EXPECT_EQ(d.outcome, Outcome::kReject);
+  EXPECT_EQ(d.reason_code, "not_better");
+  EXPECT_LE(d.hi, kDemo.delta);
+  EXPECT_THAT(d.reason_text, HasSubstr("Rejected v14: accept rate 0 of 40 against 40 of 40 for v12; being at least 5 points better is excluded (F "));
+}
+
+TEST(Gate, NoVerdictBeforeTheLeastNumberOfPairs) {
+  Evidence e = healthy();
+  add(e, 15, 1, 0);
+  EXPECT_EQ(decide(kDemo, e).outcome, Outcome::kNeedsMore);
+  add(e, 1, 1, 0);
+  EXPECT_EQ(decide(kDemo, e).outcome, Outcome::kPromote);
+}
+
+TEST(Gate, HoldsAtTheCapAndSaysWhatIsExcluded) {
+  Evidence e = healthy();
+  for (int i = 0; i < 128; ++i) e.pairs.push_back(pair(i % 2, (i + 1) % 2));
+  const Decision d = decide(kDemo, e);
+  EXPECT_EQ(d.outcome, Outcome::kHold);
+  EXPECT_EQ(d.reason_code, "inconclusive");
+  EXPECT_THAT(d.reason_text, HasSubstr("the difference lies between \u2212"));
+  EXPECT_THAT(d.reason_text, HasSubstr("after 128 pairs"));
+}
+
+TEST(Gate, EveryBrokenInvariantRejectsBeforeAnyPair) {
+  const auto reject_code = [](auto change) {
+    Evidence e = healthy();
+    change(e.probe);
+    const Decision d = decide(gate_preset(GateProfile::kStandard), e);
+    EXPECT_EQ(d.outcome, Outcome::kReject);
+    EXPECT_EQ(d.stage, "invariants");
+    EXPECT_EQ(d.n, 0);
+    EXPECT_THAT(d.reason_text, HasSubstr("Rejected v14: "));
+    return d.reason_code;
+  };
+  EXPECT_EQ(reject_code([](ProbeEvidence& p) { p.broken = "the file is cut short"; }), "unusable");
+  EXPECT_EQ(reject_code([](ProbeEvidence& p) { p.same_bytes = true; }), "no_change");
+  EXPECT_EQ(reject_code([](ProbeEvidence& p) { p.differing = 0; }), "no_change");
+  EXPECT_EQ(reject_code([](ProbeEvidence& p) { p.mismatch = 0.01; }), "probe_mismatch");
+  EXPECT_EQ(reject_code([](ProbeEvidence& p) { p.kl_incumbent = 0.8; }), "kl_incumbent");
+  EXPECT_EQ(reject_code([](ProbeEvidence& p) { p.kl_base = 4.3; }), "kl_base");
+  EXPECT_EQ(reject_code([](ProbeEvidence& p) { p.kl_base = std::numeric_limits<double>::quiet_NaN(); }), "kl_base");
+  EXPECT_EQ(reject_code([](ProbeEvidence& p) { p.candidate.eos_share = 0.2; }), "eos_share");
+  EXPECT_EQ(reject_code([](ProbeEvidence& p) { p.candidate.cut_share = 0.8; }), "cut_share");
+  EXPECT_EQ(reject_code([](ProbeEvidence& p) { p.candidate.empty_share = 0.1; }), "empty_share");
+  EXPECT_EQ(reject_code([](ProbeEvidence& p) { p.candidate.mean_length = 7; }), "length_incumbent");
+  EXPECT_EQ(reject_code([](ProbeEvidence& p) { p.candidate.mean_length = 170; }), "length_incumbent");
+  EXPECT_EQ(reject_code([](ProbeEvidence& p) { p.base.mean_length = 400; }), "length_base");
+  EXPECT_EQ(reject_code([](ProbeEvidence& p) { p.candidate.distinct3 = 0.5; }), "distinct3");
+  EXPECT_EQ(reject_code([](ProbeEvidence& p) { p.candidate.duplicate_share = 0.2; }), "duplicates");
+  EXPECT_EQ(reject_code([](ProbeEvidence& p) { p.candidate.us_per_token = 1300; }), "latency");
+}
+
+TEST(Gate, InvariantSentencesNameNumberAndLimit) {
+  Evidence e = healthy();
+  e.probe.kl_base = 4.3;
+  EXPECT_EQ(decide(kDemo, e).reason_text,
+            "Rejected v14: KL to the base is 4.3 nats per token; at most 1 nats per token is allowed.");
+}
+
+TEST(Gate, LimitsThatMovedCountForStoredProbeNumbers) {
+  Evidence e = healthy();
+  e.probe.kl_base = 1.2;
+  GateSettings s = kDemo;
+  EXPECT_EQ(decide(s, e).outcome, Outcome::kReject);
+  s.invariants.kl_base = 1.5;
+  EXPECT_EQ(decide(s, e).outcome, Outcome::kNeedsMore);
+}
+
+TEST(Gate, ProtectedLossRejectsHoweverGoodTheMetric) {
+  Evidence e = healthy();
+  for (int i = 0; i < 40; ++i) {
+    PairEvidence p = pair(i >= 20, 0);
+    p.candidate_protected = 0;
+    e.pairs.push_back(p);
+  }
+  const Decision d = decide(kDemo, e);
+  EXPECT_EQ(d.outcome, Outcome::kReject);
+  EXPECT_EQ(d.reason_code, "protected_harm");
+  EXPECT_THAT(d.reason_text, HasSubstr("names the topic 0 of 40 against 40 of 40 for v12; a loss of more than 5 points is shown"));
+}
+
+TEST(Gate, SameSignalWithoutAProtectedMetricIsHeld) {
+  Evidence e = healthy();
+  e.protected_metric.clear();
+  EXPECT_EQ(decide(kDemo, e).reason_code, "no_protected_metric");
+  e.same_signal = false;
+  EXPECT_EQ(decide(kDemo, e).outcome, Outcome::kNeedsMore);
+}
+
+TEST(Gate, TheAnchorMustBePassedToo) {
+  Evidence e = healthy();
+  e.anchor_applies = true;
+  e.anchor = kBaseVersion;
+  for (int i = 0; i < 60; ++i) {
+    PairEvidence p = pair(i % 2, 0);  // far better than the incumbent ...
+    p.anchor = i % 2;                 // ... and equal to the anchor
+    e.pairs.push_back(p);
+  }
+  EXPECT_EQ(decide(kDemo, e).outcome, Outcome::kNeedsMore);
+  while (e.pairs.size() < 128) {
+    PairEvidence p = pair(1, 0);
+    p.anchor = e.pairs.size() % 2 == 0 ? 1 : 1;
+    e.pairs.push_back(p);
+  }
+  const Decision held = decide(kDemo, e);
+  EXPECT_EQ(held.outcome, Outcome::kHold);
+  EXPECT_EQ(held.reason_code, "anchor");
+
+  for (PairEvidence& p : e.pairs) p.anchor = 1 - p.candidate * 0;
+  for (PairEvidence& p : e.pairs) p.candidate = p.incumbent = 0;
+  const Decision harm = decide(kDemo, e);
+  EXPECT_EQ(harm.outcome, Outcome::kReject);
+  EXPECT_EQ(harm.reason_code, "anchor_harm");
+  EXPECT_EQ(harm.stage, "anchor");
+}
+
+TEST(Gate, VoidPairsSayNothingAndTooManyHold) {
+  Evidence e = healthy();
+  add(e, 20, 1, 1);
+  PairEvidence voided;
+  voided.voided = true;
+  for (int i = 0; i < 5; ++i) e.pairs.push_back(voided);
+  const Decision some = decide(kDemo, e);
+  EXPECT_EQ(some.outcome, Outcome::kNeedsMore);
+  EXPECT_EQ(some.n, 20);
+  EXPECT_EQ(some.voids, 5);
+  e.pairs.push_back(voided);
+  EXPECT_EQ(decide(kDemo, e).reason_code, "judge_unhealthy");
+  add(e, 50, 1, 1);  // they have left the window of fifty
+  EXPECT_NE(decide(kDemo, e).reason_code, "judge_unhealthy");
+}
+
+TEST(Gate, NamesFloorCeilingAndNoChange) {
+  GateSettings s = gate_preset(GateProfile::kStandard);
+  Evidence e = healthy();
+  add(e, 100, 0, 0);
+  EXPECT_EQ(decide(s, e).reason_code, "floor");
+  e.pairs.clear();
+  add(e, 100, 1, 1);
+  EXPECT_EQ(decide(s, e).reason_code, "ceiling");
+  EXPECT_EQ(decide(s, e).outcome, Outcome::kHold);
+  for (int i = 0; i < 95; ++i) e.pairs[static_cast<std::size_t>(i)].equal_answers = true;
+  const Decision same = decide(s, e);
+  EXPECT_EQ(same.reason_code, "no_change");
+  EXPECT_EQ(same.outcome, Outcome::kReject);
+  EXPECT_THAT(same.reason_text, HasSubstr("95 of 100 answers equal those of v12"));
+}
+
+TEST(Gate, AnEmptyPoolHolds) {
+  Evidence e = healthy();
+  add(e, 10, 1, 0);
+  e.pool_exhausted = true;
+  const Decision d = decide(kDemo, e);
+  EXPECT_EQ(d.outcome, Outcome::kHold);
+  EXPECT_EQ(d.reason_code, "pool_exhausted");
+}
+
+TEST(Gate, ProfileOffPromotesForcedButOnlyUsableChanges) {
+  const GateSettings off = gate_preset(GateProfile::kOff);
+  Evidence e = healthy();
+  e.probe.kl_base = 4.3;
+  const Decision d = decide(off, e);
+  EXPECT_EQ(d.outcome, Outcome::kPromote);
+  EXPECT_TRUE(d.forced);
+  EXPECT_EQ(d.reason_code, "ungated");
+  e.probe.differing = 0;
+  EXPECT_EQ(decide(off, e).outcome, Outcome::kReject);
+  e = healthy();
+  e.probe.broken = "its hash differs";
+  EXPECT_EQ(decide(off, e).reason_code, "unusable");
+  e.probe.measured = false;
+  EXPECT_EQ(decide(off, e).outcome, Outcome::kNeedsMore);
+}
+
+TEST(Gate, FoldingStepByStepEqualsDecidingToTheBit) {
+  Evidence e = healthy();
+  e.anchor_applies = true;
+  GateFold fold(kDemo, e);
+  for (int i = 0; i < 90; ++i) {
+    PairEvidence p = pair((i * 7) % 5 < 3, (i * 3) % 5 < 2);
+    p.anchor = i % 3 == 0;
+    p.candidate_protected = i % 11 != 0;
+    e.pairs.push_back(p);
+    fold.add(p);
+    const Decision a = fold.judge(), b = decide(kDemo, e);
+    ASSERT_EQ(a.outcome, b.outcome);
+    ASSERT_EQ(a.log_e, b.log_e);
+    ASSERT_EQ(a.log_f, b.log_f);
+    ASSERT_EQ(a.log_ea, b.log_ea);
+    ASSERT_EQ(a.log_hp, b.log_hp);
+    ASSERT_EQ(a.lo, b.lo);
+    ASSERT_EQ(a.reason_text, b.reason_text);
+    ASSERT_EQ(fold.outcome(), a.outcome);
+  }
+}
+
+TEST(WhatIf, SaysWhatDiffersAndNeverGuesses) {
+  Evidence e = healthy();
+  for (int i = 0; i < 30; ++i) e.pairs.push_back(pair(i % 6 != 0, i % 3 == 0));
+  DecisionRow row;
+  row.id = DecisionId{3};
+  row.version = e.candidate;
+  while (decide(kDemo, e).outcome == Outcome::kPromote && e.pairs.size() > 16) {
+    Evidence shorter = e;
+    shorter.pairs.pop_back();
+    if (decide(kDemo, shorter).outcome != Outcome::kPromote) break;
+    e = shorter;
+  }
+  row.verdict = Verdict::kPromote;
+  row.n = static_cast<std::int64_t>(e.pairs.size());
+  const WhatIfRow same = replay_under(kDemo, row, e);
+  EXPECT_FALSE(same.differs);
+  EXPECT_EQ(same.n_would_be, row.n);
+
+  GateSettings harder = kDemo;
+  harder.alpha = 1e-4;
+  const WhatIfRow more = replay_under(harder, row, e);
+  EXPECT_TRUE(more.differs);
+  EXPECT_EQ(more.would_be, Outcome::kNeedsMore);
+
+  GateSettings small_kl = kDemo;
+  small_kl.invariants.kl_base = 0.1;
+  const WhatIfRow rejected = replay_under(small_kl, row, e);
+  EXPECT_EQ(rejected.would_be, Outcome::kReject);
+  EXPECT_EQ(rejected.reason_code, "kl_base");
+  EXPECT_EQ(rejected.n_would_be, 0);
+}
+
+TEST(GateSettings, PresetsAreValidAndNamed) {
+  for (const GateProfile p : {GateProfile::kDemo, GateProfile::kStandard, GateProfile::kStrict, GateProfile::kOff}) {
+    const GateSettings s = gate_preset(p);
+    EXPECT_TRUE(check_gate_settings(s).ok());
+    EXPECT_EQ(parse_gate_profile(gate_profile_name(p)).value(), p);
+    const auto back = gate_settings_from_json(gate_settings_to_json(s), gate_preset(GateProfile::kStandard));
+    ASSERT_TRUE(back.ok()) << back.status().message();
+    EXPECT_EQ(*back, s);
+  }
+  EXPECT_EQ(parse_gate_profile("loose").code(), Code::kInvalidArgument);
+}
+
+TEST(GateSettings, JsonSaysWhatIsWrong) {
+  const GateSettings base = gate_preset(GateProfile::kDemo);
+  const auto message = [&](const char* text) {
+    const auto result = gate_settings_from_json(text, base);
+    return result.ok() ? std::string("no error") : result.status().message();
+  };
+  EXPECT_THAT(message("{\"alpha\": 0.9}"), HasSubstr("\"alpha\" is 0.9; it must lie between"));
+  EXPECT_THAT(message("{\"alpha\": \"small\"}"), HasSubstr("\"alpha\" must be a number"));
+  EXPECT_THAT(message("{\"cap\": 10.5}"), HasSubstr("\"cap\" must be a whole number"));
+  EXPECT_THAT(message("{\"alfa\": 0.1}"), HasSubstr("no field \"alfa\""));
+  EXPECT_THAT(message("{\"invariants\": {\"kl\": 1}}"), HasSubstr("no field \"kl\""));
+  EXPECT_THAT(message("{\"n_min\": 500}"), HasSubstr("\"n_min\""));
+  EXPECT_THAT(message("{\"lam_max\": 0.99}"), HasSubstr("\"lam_max\""));
+  EXPECT_THAT(message("[1]"), HasSubstr("must be an object"));
+  EXPECT_THAT(message("{"), HasSubstr("not valid JSON"));
+  const auto partial = gate_settings_from_json("{\"cap\": 64, \"invariants\": {\"kl_base\": 2}}", base);
+  ASSERT_TRUE(partial.ok());
+  EXPECT_EQ(partial->cap, 64);
+  EXPECT_EQ(partial->invariants.kl_base, 2);
+  EXPECT_EQ(partial->alpha, base.alpha);
+}
+
+TEST(GateSettings, InFlightLimitsMoveButTheProcessesStay) {
+  const GateSettings start = gate_preset(GateProfile::kDemo);
+  GateSettings now = gate_preset(GateProfile::kStrict);
+  now.invariants.kl_base = 0.5;
+  const GateSettings used = in_flight(start, now);
+  EXPECT_EQ(used.alpha, now.alpha);
+  EXPECT_EQ(used.cap, now.cap);
+  EXPECT_EQ(used.invariants.kl_base, 0.5);
+  EXPECT_EQ(used.delta, start.delta);
+  EXPECT_EQ(used.rule, start.rule);
+  EXPECT_EQ(used.profile, start.profile);
+}
+
+TEST(GateSettings, LooseningIsNoticed) {
+  const GateSettings demo = gate_preset(GateProfile::kDemo), strict = gate_preset(GateProfile::kStrict);
+  EXPECT_TRUE(loosens(strict, demo));
+  GateSettings s = demo;
+  EXPECT_FALSE(loosens(demo, s));
+  s.alpha = 0.05;
+  s.cap = 800;
+  s.n_min = 30;
+  EXPECT_FALSE(loosens(demo, s));
+  s.anchor = false;
+  EXPECT_TRUE(loosens(demo, s));
+}
+
+TEST(ProbeEvidenceJson, ComesBackWhole) {
+  ProbeEvidence p = healthy_probe();
+  p.mismatch = 2e-4;
+  p.broken = "a \"quoted\" reason";
+  const auto back = probe_from_json(probe_to_json(p));
+  ASSERT_TRUE(back.ok()) << back.status().message();
+  EXPECT_EQ(*back, p);
+  Evidence e = healthy();
+  const auto of_row = probe_of_decision(invariants_to_json(e.probe, decide(kDemo, e)));
+  ASSERT_TRUE(of_row.ok());
+  EXPECT_EQ(*of_row, e.probe);
+  EXPECT_FALSE(probe_from_json("3").ok());
+  EXPECT_FALSE(probe_of_decision("{}").ok());
+}
+
+TEST(Invariants, SummariseCountsWhatIsThere) {
+  const std::vector<ProbeAnswer> answers = {
+      {"one two", {1, 2, 3, 4}, {}, true, 10}, {"one two", {1, 2, 3}, {}, true, 30}, {" \n", {7}, {}, false, 20}};
+  const ProbeArm arm = summarise(answers);
+  EXPECT_EQ(arm.answers, 3);
+  EXPECT_DOUBLE_EQ(arm.eos_share, 2.0 / 3);
+  EXPECT_DOUBLE_EQ(arm.cut_share, 1.0 / 3);
+  EXPECT_DOUBLE_EQ(arm.empty_share, 1.0 / 3);
+  EXPECT_DOUBLE_EQ(arm.duplicate_share, 1.0 / 3);
+  EXPECT_DOUBLE_EQ(arm.mean_length, 8.0 / 3);
+  EXPECT_DOUBLE_EQ(arm.distinct3, 2.0 / 3);
+  EXPECT_EQ(arm.us_per_token, 20);
+  EXPECT_EQ(summarise({}).answers, 0);
+}
+
+TEST(Invariants, KlIsTheMeanOverTokens) {
+  const std::vector<ProbeAnswer> answers = {{"", {1, 2}, {-1.0f, -2.0f}, true, 0}, {"", {3}, {-0.5f}, true, 0}};
+  const std::vector<std::vector<float>> other = {{-1.5f, -2.5f}, {-1.0f}};
+  EXPECT_NEAR(mean_kl(answers, other), 0.5, 1e-6);
+  EXPECT_EQ(mean_kl({}, {}), 0);
+}
+
+}  // namespace
+}  // namespace sluice
