@@ -52,7 +52,7 @@ Result<TrainBatch> pack(const std::vector<PackItem>& items);
 // Steps between the version that sampled and the head; nothing = the version cannot be placed (drop as imported).
 using AgeOf = std::function<std::optional<int>(VersionId)>;
 
-// Why a record cannot be trained on ("no_event", "judge_missing", "cut", "empty_mask", "greedy", "no_logprobs", "too_old",
+// Why a record cannot be trained on ("no_event", "late", "cut", "empty_mask", "greedy", "no_logprobs", "too_old",
 // "imported"), or "" when it can.
 std::string drop_reason(const LabelledRecord& labelled, const std::vector<SourceReward>& rewards, std::optional<int> age,
                         const LearnSettings& settings);
@@ -66,7 +66,7 @@ struct FormedBatch {
   std::vector<double> advantages;
   std::vector<double> weights;
   std::vector<RewardRow> reward_rows;  // one per record and source
-  std::string baseline_json;           // sums before and after
+  std::string baseline_json;           // sums before and after; baseline_after() reads it back exactly
   double length_bias = 0;              // nu = sum A L / sum |A| L
   std::vector<std::pair<RecordId, std::string>> dropped;
 };
@@ -75,7 +75,7 @@ struct FormedBatch {
 Result<FormedBatch> form_batch(const std::vector<LabelledRecord>& labelled, const AgeOf& age_of, const LearnSettings& settings,
                                Baseline& baseline);
 
-// Folds a stored batch into the baseline as form_batch() did: for repeating batches after a crash.
-void fold_into_baseline(const std::vector<LabelledRecord>& labelled, const LearnSettings& settings, Baseline& baseline);
+// The baseline after a stored batch, out of its baseline_json; kCorrupt names the batch.
+Result<Baseline> baseline_after(const BatchRow& batch);
 
 }  // namespace sluice
