@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <sstream>
 
+#include "learn/number_text.h"
 #include "store/store.h"
 
 namespace sluice {
@@ -18,12 +19,6 @@ const double kDecay = std::exp2(-1.0 / 256.0);
 std::string hex(double value) {
   char text[40];
   std::snprintf(text, sizeof text, "%a", value);
-  return text;
-}
-
-std::string decimal(double value) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.9g", value);
   return text;
 }
 
@@ -111,7 +106,7 @@ std::string Baseline::to_json() const {
     out += (out.size() > 1 ? ",\"" : "\"") + std::string(feedback_source_name(static_cast<FeedbackSource>(i))) + "\":{";
     bool first = true;
     for (const auto& [name, sums] : s.segments) {
-      out += (first ? "\"" : ",\"") + name + "\":[" + decimal(sums.reward) + "," + decimal(sums.length) + "]";
+      out += (first ? "\"" : ",\"") + name + "\":[" + json_number(sums.reward) + "," + json_number(sums.length) + "]";
       first = false;
     }
     out += "}";

@@ -105,12 +105,16 @@ class Trainer {
   explicit Trainer(std::unique_ptr<TrainerCore> core, const Clock& clock);
   void run();
   void post(Command command);
-  bool act(Command& command);
-  void publish_status(TrainerState state);
+  bool wait_for_work(std::optional<Command>& command, bool& retry);
+  Status act(const Command& command);
+  Status train_once(bool retry);
+  void fail(const Status& status);
+  void set_state(TrainerState state, const std::string& message);
 
   std::unique_ptr<TrainerCore> core_;  // the thread's own once started
   const Clock& clock_;
   std::thread thread_;
+  std::optional<TrainerState> halted_;  // kBraked or kFailed until resume(); the thread's own
 
   mutable Mutex mu_;
   CondVar wake_;    // for the thread
@@ -118,6 +122,7 @@ class Trainer {
   std::deque<Command> commands_ SLUICE_GUARDED_BY(mu_);
   bool dirty_ SLUICE_GUARDED_BY(mu_) = true;
   bool paused_ SLUICE_GUARDED_BY(mu_) = false;
+  bool retry_ SLUICE_GUARDED_BY(mu_) = false;  // resume() was called
   bool stopping_ SLUICE_GUARDED_BY(mu_) = false;
   bool idle_ SLUICE_GUARDED_BY(mu_) = false;
   TrainerStatus status_ SLUICE_GUARDED_BY(mu_);
