@@ -64,7 +64,7 @@ struct RecordRow {
   std::int64_t prefill_us = 0;
   std::int64_t decode_us = 0;
   StepId used_in_step;          // set when a step trained on it
-  std::string fate;             // "", "waiting", "trained", or the drop reason of learning.md §3.1
+  std::string fate;             // "" (no label yet), "waiting", "batched", "trained", or the drop reason of learning.md §3.1
 };
 
 enum class FeedbackKind { kAccept, kReject, kScore, kSilent };
@@ -83,7 +83,9 @@ struct FeedbackRow {
   std::string key;             // idempotency key, "" = none
   std::string metadata_json;
   std::int64_t time_us = 0;    // set by the store
-  std::string state;           // of serving.md §2.2: waiting, duplicate, late, consumed, held_out, ignored
+  // Of serving.md §2.2: waiting, duplicate (answered, never stored), late, consumed, held_out, ignored. Later a waiting
+  // row becomes `replaced` (newer label of its source) or `used` (in a batch).
+  std::string state;
   bool retracted = false;
 };
 

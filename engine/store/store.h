@@ -26,6 +26,9 @@ struct StoreOptions {
   std::string folder;                 // the workspace; made when missing
   const Clock* clock = nullptr;       // null = system
   std::int64_t label_window_us = 120'000'000;  // feedback later than this after the commit is `late`
+  // The same for feedback of a person (learning.md §2.2, desk): labels given in the workbench.
+  std::int64_t desk_window_us = 86'400'000'000;
+  std::int64_t max_database_bytes = 0;  // writes that would grow the file beyond this fail like a full disk; 0 = no limit
 };
 
 // Everything one decision changes; written in one transaction.
@@ -120,9 +123,12 @@ class Store {
   std::vector<RecordRow> records_after(std::int64_t after_seq, int limit) const;  // oldest first
   std::vector<FeedbackRow> feedback_of(const RecordId& id) const;
   std::vector<FeedbackRow> feedback_after(std::int64_t after_id, int limit) const;
-  // Live, complete, train-split records of the session that are closed (a feedback that is not `late`, or window over),
-  // behind the watermark, not consumed nor dropped; at most `limit`, serving order (learning.md §2.2).
+  // Live, complete, train-split records of the session with a label that counts, behind the watermark, not consumed nor
+  // dropped; at most `limit`, serving order (learning.md §2.2). The watermark is the first record that has no label while
+  // its window is open; records labelled by a person do not wait for it (desk). Unlabelled ones whose window passed get the
+  // fate `no_event` with the next write; a label of a person brings them back within its own window.
   std::vector<LabelledRecord> trainable(SessionId session, int limit) const;
+  std::vector<RewardRow> rewards_of(const RecordId& id) const;
   std::vector<BatchRow> batches(SessionId session, std::int64_t after_id, int limit) const;
   std::vector<StepRow> steps(SessionId session, std::int64_t after_id, int limit) const;
   std::vector<MetricRow> metrics(SessionId session, const std::string& name, std::int64_t after_seq, int limit) const;
@@ -132,6 +138,7 @@ class Store {
   VersionId serving_version() const;
   std::vector<DecisionRow> decisions(std::int64_t after_id, int limit) const;     // ascending id
   std::optional<DecisionRow> decision(DecisionId id) const;
+  std::optional<DecisionRow> latest_decision(VersionId version) const;
   std::vector<EvidenceRow> evidence(VersionId candidate) const;      // ascending (attempt, index)
   std::optional<GateSettingsRow> gate_settings() const;              // newest
   std::optional<GateSettingsRow> gate_settings(SettingsId id) const;
@@ -141,6 +148,10 @@ class Store {
   // Everything `sluice-headless verify` checks in the database: integrity, foreign keys, the decision hash chain, that each
   // version that ever served has an earlier committed promote. One line per problem; empty = sound.
   std::vector<std::string> verify() const;
+  // The hash chain alone: what start-up checks (gate.md §6).
+  std::vector<std::string> verify_decisions() const;
+  // Ok, or why the last read or write that failed for the file's or disk's sake did. A write that succeeds clears it.
+  Status health() const;
 
  private:
   class Impl;
