@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -72,8 +73,12 @@ class Registry {
 
   // Leave to generate with any version that has bytes. kNotFound: no such version, or its files are pruned.
   Result<VersionPass> make_pass(VersionId version) const;
+  // Checks a version's bytes and keeps it loaded until let_go(). kCorrupt, kNotFound: the version can't be used.
+  Status keep_loaded(VersionId version);
+  void let_go(VersionId version);
 
-  // candidate or held -> evaluating; older waiting candidates become superseded. kConflict while another is evaluated.
+  // candidate or held -> evaluating (or still so, after a restart); older waiting candidates become superseded. kConflict
+  // while another is evaluated.
   Status begin_evaluation(VersionId version);
   // The newest candidate that waits, whatever its line.
   std::optional<VersionId> newest_candidate() const;
@@ -100,29 +105,43 @@ class Registry {
   Unmet unmet_limits(VersionId version) const;
 
  private:
-  class Turn;  // one change at a time, without holding a lock while the store or the host works
+  class Turn;    // one change at a time, without holding a lock while the store or the host works
+  struct Outbox;  // what the callbacks are told once the turn is over
 
   struct Change {
     DecisionRow row;
     std::vector<std::pair<VersionId, VersionState>> states;
     std::optional<VersionId> serving;
   };
-  Status check_bytes(const VersionRow& version) const;
-  Status make_usable(const VersionRow& version);
-  Result<DecisionRow> commit(Change change);
-  Result<DecisionRow> commit_promotion(Change change, const VersionRow& target);
-  Result<DecisionRow> promote_by_hand(const ManualRequest& request, const VersionRow& version);
-  Result<DecisionRow> decide_by_hand(const ManualRequest& request, const VersionRow& version);
-  Result<DecisionRow> mark_by_hand(const ManualRequest& request);
+  struct GateWord {
+    Verdict verdict = Verdict::kHold;
+    bool forced = false;
+    std::string text;
+  };
+
+  Result<StartReport> start_in_turn(Outbox& out);
+  Result<DecisionRow> act_in_turn(const ManualRequest& request, Outbox& out);
+  Result<DecisionRow> apply_in_turn(DecisionRow row, Outbox& out);
+  Result<DecisionRow> promote_by_hand(const ManualRequest& request, const VersionRow& version, Outbox& out);
+  Result<DecisionRow> roll_back_by_hand(const ManualRequest& request, const VersionRow& version, Outbox& out);
+  Result<DecisionRow> harm_in_turn(const std::string& code, const std::string& text, Outbox& out);
+  Result<StartReport> recover(VersionId damaged, const Status& why, Outbox& out);
+  Result<DecisionRow> commit(Change change, Outbox& out);
+  Result<DecisionRow> commit_promotion(Change change, const VersionRow& target, Outbox& out);
+  Result<DecisionRow> take_back(VersionId failed, VersionId previous, const Status& why, Outbox& out);
+
+  Result<VersionRow> find(VersionId version) const;
+  Status make_usable(const VersionRow& version);  // bytes checked, loaded and held
+  Result<std::int64_t> publish(const CommittedDecision& decision);
   DecisionRow manual_row(const ManualRequest& request, const VersionRow& version) const;
-  Result<StartReport> recover(VersionId damaged, const Status& why);
-  std::vector<VersionRow> recovery_targets(VersionId damaged) const;
-  void read_marks();
-  void note_mark(const DecisionRow& row);
+  // Waiting or evaluated candidates that grew out of `ancestor`.
+  std::vector<std::pair<VersionId, VersionState>> superseded_descendants(VersionId ancestor) const;
+  std::vector<std::pair<VersionId, VersionState>> superseded_line(const VersionRow& rejected) const;
+  void read_rows();
+  void note_row(const DecisionRow& row);
   void hold_resident(VersionId version);
-  void tell_pinnable() const;
   void prune_files();
-  void announce(const DecisionRow& row) const;
+  void flush(Outbox& out);
   void log(LogLevel level, const std::string& text) const;
 
   Store& store_;
@@ -135,6 +154,7 @@ class Registry {
   bool frozen_ SLUICE_GUARDED_BY(mu_) = false;
   VersionId anchor_ SLUICE_GUARDED_BY(mu_) = kBaseVersion;
   std::vector<VersionId> resident_ SLUICE_GUARDED_BY(mu_);  // newest first, each prepared once
+  std::map<VersionId, GateWord> gate_words_ SLUICE_GUARDED_BY(mu_);  // latest verdict of kind "gate" about a version
 };
 
 }  // namespace sluice

@@ -175,15 +175,17 @@ TEST(Gate, TheAnchorMustBePassedToo) {
   EXPECT_EQ(decide(kDemo, e).outcome, Outcome::kNeedsMore);
   while (e.pairs.size() < 128) {
     PairEvidence p = pair(1, 0);
-    p.anchor = e.pairs.size() % 2 == 0 ? 1 : 1;
+    p.anchor = 1;
     e.pairs.push_back(p);
   }
   const Decision held = decide(kDemo, e);
   EXPECT_EQ(held.outcome, Outcome::kHold);
   EXPECT_EQ(held.reason_code, "anchor");
 
-  for (PairEvidence& p : e.pairs) p.anchor = 1 - p.candidate * 0;
-  for (PairEvidence& p : e.pairs) p.candidate = p.incumbent = 0;
+  for (PairEvidence& p : e.pairs) {
+    p.anchor = 1;
+    p.candidate = p.incumbent = 0;
+  }
   const Decision harm = decide(kDemo, e);
   EXPECT_EQ(harm.outcome, Outcome::kReject);
   EXPECT_EQ(harm.reason_code, "anchor_harm");

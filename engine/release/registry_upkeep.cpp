@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Start-up and recovery, lines of candidates, files on disk, versions in memory.
+#include <algorithm>
+#include <filesystem>
+
+#include "base/sha256.h"
+#include "release/registry.h"
+#include "release/registry_turn.h"
+#include "release/sentence.h"
+
+namespace sluice {
+namespace {
+
+constexpr int kPage = 500;
+constexpr const char* kWeightsFile = "/adapter_model.safetensors";
+
+bool never_served(VersionState state) {
+  return state == VersionState::kHeld || state == VersionState::kRejected || state == VersionState::kSuperseded;
+}
+
+}  // namespace
+
+Result<StartReport> Registry::start() {
+  Outbox out;
+  Result<StartReport> result = [&] {
+    Turn turn(*this);
+    return start_in_turn(out);
+  }();
+  flush(out);
+  return result;
+}
+
+Result<StartReport> Registry::start_in_turn(Outbox& out) {
+  read_rows();
+  const Result<CommittedDecision> stored = store_.serving_decision();
+  if (!stored.ok()) return recover(serving(), stored.status(), out);
+  SLUICE_ASSIGN_OR_RETURN(const VersionRow version, find(stored->version()));
+  if (const Status usable = make_usable(version); !usable.ok()) return recover(version.id, usable, out);
+  const Result<std::int64_t> published = publish(*stored);
+  if (!published.ok()) {
+    host_.release(version.id);
+    return recover(version.id, published.status(), out);
+  }
+  out.swaps.push_back({version.id, version.id, *published});
+  hold_resident(version.id);
+  prune_files();
+  return StartReport{version.id, false, ""};
+}
+
+// The newest proven version that loads, else the base.
+Result<StartReport> Registry::recover(VersionId damaged, const Status& why, Outbox& out) {
+  log(LogLevel::kError, version_text(damaged) + " can't serve: " + why.message());
+  if (damaged == kBaseVersion) return why;
+  std::vector<VersionRow> targets;
+  for (VersionRow& row : store_.versions()) {
+    const bool proven = row.proven && row.state == VersionState::kRetired;
+    if (row.id == kBaseVersion || (proven && row.id != damaged)) targets.push_back(std::move(row));
+  }
+  Status last = why;
+  for (auto target = targets.rbegin(); target != targets.rend(); ++target) {
+    Change change{{}, superseded_descendants(damaged), target->id};
+    change.states.emplace_back(damaged, VersionState::kQuarantined);
+    DecisionRow& row = change.row;
+    row.version = target->id;
+    row.parent = target->parent;
+    row.content_hash = target->content_hash;
+    row.incumbent = damaged;
+    row.anchor = anchor();
+    row.verdict = Verdict::kPromote;
+    row.scope = "full";
+    row.kind = "startup";
+    row.automatic = true;
+    row.actor = "registry";
+    row.stage = "startup";
+    row.reason_code = "damaged_adapter";
+    row.reason_text = "Rolled back from " + version_text(damaged) + " to " + version_text(target->id) +
+                      " at start-up: " + why.message();
+    const std::string note = row.reason_text;
+    const Result<DecisionRow> done = commit_promotion(std::move(change), *target, out);
+    if (done.ok()) return StartReport{target->id, true, note};
+    last = done.status();
+  }
+  return last;
+}
+
+VersionId Registry::last_proven() const {
+  VersionId newest = kBaseVersion;
+  for (const VersionRow& row : store_.versions()) {
+    const bool can_serve = row.state == VersionState::kServing || row.state == VersionState::kRetired;
+    if (row.proven && can_serve) newest = row.id;
+  }
+  return newest;
+}
+
+Status Registry::make_usable(const VersionRow& version) {
+  if (version.id != kBaseVersion && !version.content_hash.empty()) {
+    const std::string path = store_.adapter_folder(version.id) + kWeightsFile;
+    const Result<std::string> hash = sha256_file(path);
+    if (!hash.ok()) return Status(Code::kCorrupt, "the file of " + version_text(version.id) + " is missing: " + path);
+    if (*hash != version.content_hash) {
+      return corrupt("the file of " + version_text(version.id) + " is damaged (its SHA-256 differs from the recorded one): " + path);
+    }
+  }
+  return host_.prepare(version.id);
+}
+
+// The only caller of AdapterHost::publish.
+Result<std::int64_t> Registry::publish(const CommittedDecision& decision) { return host_.publish(decision); }
+
+Status Registry::keep_loaded(VersionId version) {
+  SLUICE_ASSIGN_OR_RETURN(const VersionRow row, find(version));
+  return make_usable(row);
+}
+
+void Registry::let_go(VersionId version) { host_.release(version); }
+
+std::vector<std::pair<VersionId, VersionState>> Registry::superseded_descendants(VersionId ancestor) const {
+  std::vector<std::pair<VersionId, VersionState>> out;
+  if (ancestor == kBaseVersion) return out;
+  std::set<VersionId> family = {ancestor};
+  for (const VersionRow& row : store_.versions()) {  // ascending: a parent comes before its children
+    if (!family.contains(row.parent) || row.id == kBaseVersion) continue;
+    family.insert(row.id);
+    if (row.state == VersionState::kCandidate || row.state == VersionState::kEvaluating) {
+      out.emplace_back(row.id, VersionState::kSuperseded);
+    }
+  }
+  return out;
+}
+
+// The head returns to the incumbent after a reject, so what it wrote further along the same line is void too.
+std::vector<std::pair<VersionId, VersionState>> Registry::superseded_line(const VersionRow& rejected) const {
+  std::vector<std::pair<VersionId, VersionState>> out;
+  for (const VersionRow& row : store_.versions()) {
+    const bool further = row.id > rejected.id && row.parent == rejected.parent && row.head_step > rejected.head_step;
+    if (further && row.state == VersionState::kCandidate) out.emplace_back(row.id, VersionState::kSuperseded);
+  }
+  return out;
+}
+
+void Registry::read_rows() {
+  for (std::int64_t after = -1;;) {
+    const std::vector<DecisionRow> page = store_.decisions(after, kPage);
+    for (const DecisionRow& row : page) note_row(row);
+    if (static_cast<int>(page.size()) < kPage) return;
+    after = page.back().id.value;
+  }
+}
+
+void Registry::note_row(const DecisionRow& row) {
+  MutexLock lock(mu_);
+  if (row.kind == "gate") gate_words_[row.version] = {row.verdict, row.forced, row.reason_text};
+  if (row.kind != "manual") return;
+  if (row.reason_code == "freeze") frozen_ = true;
+  if (row.reason_code == "unfreeze") frozen_ = false;
+  if (row.reason_code == "pin_anchor") anchor_ = row.version;
+}
+
+// Takes over the hold that make_usable() put on the version.
+void Registry::hold_resident(VersionId version) {
+  std::vector<VersionId> let_go;
+  {
+    MutexLock lock(mu_);
+    const auto it = std::find(resident_.begin(), resident_.end(), version);
+    if (it != resident_.end()) {
+      resident_.erase(it);
+      let_go.push_back(version);
+    }
+    resident_.insert(resident_.begin(), version);
+    while (static_cast<int>(resident_.size()) > std::max(1, options_.keep_resident)) {
+      let_go.push_back(resident_.back());
+      resident_.pop_back();
+    }
+  }
+  for (const VersionId id : let_go) host_.release(id);
+}
+
+// Row first: files without a row saying so are only a waste, a row without its files would be a broken promise.
+void Registry::prune_files() {
+  std::vector<VersionRow> rows = store_.versions();
+  const VersionId pinned = anchor();
+  int kept = 0;
+  for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
+    if (row->id == kBaseVersion) continue;
+    if (never_served(row->state)) {
+      if (++kept <= options_.keep_last || row->id == pinned) continue;
+      if (!store_.set_version_state(row->id, VersionState::kPruned).ok()) continue;
+      row->state = VersionState::kPruned;
+    }
+    if (row->state != VersionState::kPruned) continue;
+    std::error_code error;
+    std::filesystem::remove_all(store_.adapter_folder(row->id), error);
+    if (error) log(LogLevel::kWarning, "the files of " + version_text(row->id) + " could not be removed: " + error.message());
+  }
+}
+
+void Registry::flush(Outbox& out) {
+  if (options_.on_pinnable) {
+    std::set<VersionId> pinnable = {kBaseVersion};
+    for (const VersionRow& row : store_.versions()) {
+      if (row.state == VersionState::kServing || row.state == VersionState::kCanary || row.state == VersionState::kRetired) {
+        pinnable.insert(row.id);
+      }
+    }
+    options_.on_pinnable(std::move(pinnable));
+  }
+  for (const DecisionRow& row : out.rows) {
+    log(LogLevel::kInfo, row.reason_text);
+    if (options_.on_decision) options_.on_decision(row);
+  }
+  for (const SwapNotice& swap : out.swaps) {
+    if (options_.on_swap) options_.on_swap(swap);
+  }
+}
+
+void Registry::log(LogLevel level, const std::string& text) const {
+  if (options_.log != nullptr) options_.log->write(level, "gate", text);
+}
+
+}  // namespace sluice
