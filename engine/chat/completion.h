@@ -75,6 +75,15 @@ struct TextEvent {
   Status error;                            // finish kError
 };
 
+// One choice as it is kept. Whole once its kFinish was returned.
+struct ChoiceResult {
+  std::string text;                // as the client got it, the echo aside
+  std::vector<TokenId> token_ids;  // through the one that ended it: EOS, or the one that completed a stop string
+  std::vector<float> lp_full, lp_mu;  // one per token id
+  FinishReason finish = FinishReason::kCancelled;
+  std::string stop_reason;
+};
+
 struct CompletionUsage {
   int prompt_tokens = 0, completion_tokens = 0, cached_tokens = 0;
 };
@@ -95,6 +104,7 @@ class Exchange {
   virtual bool done() const = 0;
   virtual void cancel() = 0;
   virtual CompletionUsage usage() const = 0;
+  virtual const ChoiceResult& choice(int index) const = 0;  // 0 <= index < n
 };
 
 // A whole answer, for callers that do not stream.

@@ -22,8 +22,17 @@ std::optional<TokenEvent> ResponseStream::next(SteadyTime deadline) {
   while (events_.empty() && !ended_) {
     if (!changed_.wait_until(mu_, deadline) && events_.empty()) return std::nullopt;
   }
+  return take();
+}
+
+std::optional<TokenEvent> ResponseStream::try_next() {
+  MutexLock lock(mu_);
+  return take();
+}
+
+std::optional<TokenEvent> ResponseStream::take() {
   if (events_.empty()) return std::nullopt;
-  TokenEvent event = std::move(events_.front());
+  std::optional<TokenEvent> event(std::move(events_.front()));
   events_.pop_front();
   return event;
 }

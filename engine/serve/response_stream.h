@@ -23,6 +23,7 @@ class ResponseStream {
   Result<StartInfo> wait_started(SteadyTime deadline);
   // The next event; empty when the deadline passed first. After kEnd nothing follows.
   std::optional<TokenEvent> next(SteadyTime deadline);
+  std::optional<TokenEvent> try_next();  // the next event if it is there already
   // Asks for the adapter this sequence runs on, whatever serves meanwhile. Only after wait_started() succeeded.
   AdapterChoice same_version() const;
   // The engine drops the sequence within one step; an end event with kCancelled follows.
@@ -37,6 +38,7 @@ class ResponseStream {
   bool end(FinishReason reason, Status error, const Timings& timings);
 
  private:
+  std::optional<TokenEvent> take() SLUICE_REQUIRES(mu_);
   void announce();
 
   const std::shared_ptr<Wakeup> wakeup_;

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "chat/record_builder.h"
+
+#include "chat/json_text.h"
+
+namespace sluice {
+namespace {
+
+// Builds one JSON object field by field.
+class JsonObject {
+ public:
+  std::string& key(std::string_view name) {
+    out_ += out_.size() == 1 ? "" : ",";
+    append_json_string(out_, name);
+    out_ += ':';
+    return out_;
+  }
+  void text(std::string_view name, std::string_view value) { append_json_string(key(name), value); }
+  void number(std::string_view name, float value) { append_json_number(key(name), value); }
+  void integer(std::string_view name, std::int64_t value) { key(name) += std::to_string(value); }
+  void ids(std::string_view name, const std::vector<TokenId>& ids) {
+    std::string& out = key(name);
+    out += '[';
+    for (std::size_t i = 0; i < ids.size(); ++i) out += (i > 0 ? "," : "") + std::to_string(ids[i]);
+    out += ']';
+  }
+  std::string finish() && { return std::move(out_) + '}'; }
+
+ private:
+  std::string out_ = "{";
+};
+
+std::string choice_json(const ChoiceResult& choice, bool store_text) {
+  JsonObject json;
+  if (store_text) json.text("text", choice.text);
+  json.ids("token_ids", choice.token_ids);
+  json.text("finish_reason", finish_reason_name(choice.finish));
+  if (!choice.stop_reason.empty()) json.text("stop_reason", choice.stop_reason);
+  return std::move(json).finish();
+}
+
+std::string sampling_json(const CompletionRequest& request, const std::vector<ChoiceResult>& choices) {
+  const SamplingParams& s = request.sampling;
+  JsonObject json;
+  json.number("presence_penalty", s.presence_penalty);
+  json.number("frequency_penalty", s.frequency_penalty);
+  json.number("repetition_penalty", s.repetition_penalty);
+  if (s.min_tokens > 0) json.integer("min_tokens", s.min_tokens);
+  if (request.ignore_eos) json.key("ignore_eos") += "true";
+  if (!s.logit_bias.empty()) {
+    JsonObject biases;
+    for (const auto& [token, bias] : s.logit_bias) biases.number(std::to_string(token), bias);
+    json.key("logit_bias") += std::move(biases).finish();
+  }
+  if (!request.stop.empty()) {
+    std::string& out = json.key("stop");
+    for (std::size_t i = 0; i < request.stop.size(); ++i) {
+      out += i == 0 ? '[' : ',';
+      append_json_string(out, request.stop[i]);
+    }
+    out += ']';
+  }
+  if (!request.stop_token_ids.empty()) json.ids("stop_token_ids", request.stop_token_ids);
+  if (!choices.front().stop_reason.empty()) json.text("stop_reason", choices.front().stop_reason);
+  if (!request.user.empty()) json.text("user", request.user);
+  if (request.n > 1) json.integer("n", request.n);
+  if (choices.size() > 1) {
+    std::string& out = json.key("choices");  // index 1 on
+    for (std::size_t i = 1; i < choices.size(); ++i) {
+      out += i == 1 ? '[' : ',';
+      out += choice_json(choices[i], request.store_text);
+    }
+    out += ']';
+  }
+  return std::move(json).finish();
+}
+
+}  // namespace
+
+RecordRow make_record(const RecordFacts& facts) {
+  const CompletionRequest& request = *facts.request;
+  const ChoiceResult& first = facts.choices->front();
+  RecordRow row;
+  row.id = facts.id;
+  row.session = request.session;
+  row.conversation = request.conversation;
+  row.version = facts.version;
+  row.adapter_name = facts.adapter_name;
+  row.purpose = request.purpose;
+  row.split = request.split;
+  row.route = request.route;
+  row.group_key = request.group_key;
+  if (request.store_text) {
+    row.prompt_text = facts.prompt_text;
+    if (request.messages) row.prompt_json = request.prompt_json.empty() ? messages_json(*request.messages) : request.prompt_json;
+    row.completion_text = first.text;
+  }
+  row.prompt_ids = *facts.prompt_ids;
+  row.token_ids = first.token_ids;
+  row.lp_full = first.lp_full;
+  row.lp_mu = first.lp_mu;
+  row.temperature = request.sampling.temperature;
+  row.top_p = request.sampling.top_p;
+  row.min_p = request.sampling.min_p;
+  row.top_k = request.sampling.top_k;
+  row.max_tokens = facts.max_tokens;
+  row.seed = request.sampling.seed;
+  row.sampling_json = sampling_json(request, *facts.choices);
+  row.finish_reason = finish_reason_name(first.finish);
+  row.complete = facts.complete;
+  row.received_us = facts.received_us;
+  row.queue_us = facts.timings.queue_us;
+  row.prefill_us = facts.timings.prefill_us;
+  row.decode_us = facts.timings.decode_us;
+  return row;
+}
+
+std::string content_text(const DataValue& content) {
+  if (const auto* text = std::get_if<std::string>(&content.v)) return *text;
+  std::string out;
+  const auto* parts = std::get_if<DataValue::List>(&content.v);
+  if (!parts) return out;
+  for (const DataValue& part : *parts) {
+    const auto* fields = std::get_if<DataValue::Dict>(&part.v);
+    if (!fields) continue;
+    for (const auto& [key, value] : *fields) {
+      if (key != "text") continue;
+      if (const auto* text = std::get_if<std::string>(&value.v)) out += *text;
+    }
+  }
+  return out;
+}
+
+std::string prompt_text_of(const std::vector<ChatMessage>& messages) {
+  for (auto m = messages.rbegin(); m != messages.rend(); ++m) {
+    if (m->role == "user") return content_text(m->content);
+  }
+  return messages.empty() ? std::string() : content_text(messages.back().content);
+}
+
+std::string messages_json(const std::vector<ChatMessage>& messages) {
+  std::string out = "[";
+  for (const ChatMessage& message : messages) {
+    JsonObject json;
+    json.text("role", message.role);
+    append_json(json.key("content"), message.content);
+    if (!message.name.empty()) json.text("name", message.name);
+    if (!message.tool_call_id.empty()) json.text("tool_call_id", message.tool_call_id);
+    if (!message.tool_calls.is_null()) append_json(json.key("tool_calls"), message.tool_calls);
+    for (const auto& [key, value] : message.extra) append_json(json.key(key), value);
+    if (out.size() > 1) out += ',';
+    out += std::move(json).finish();
+  }
+  return out + ']';
+}
+
+}  // namespace sluice
