@@ -224,6 +224,11 @@ std::optional<DecisionRow> Store::latest_decision(VersionId version) const {
   });
 }
 
+DecisionId Store::last_decision_id() const {
+  return impl_->readers.read(
+      [](Database& db) { return query_value(db, DecisionId(), "SELECT max(id) FROM decision"); });
+}
+
 std::vector<EvidenceRow> Store::evidence(VersionId candidate) const {
   return impl_->readers.read([candidate](Database& db) {
     return query_rows<EvidenceRow>(db, "WHERE candidate = ? ORDER BY attempt, idx", candidate);

@@ -139,6 +139,7 @@ class Store {
   std::vector<DecisionRow> decisions(std::int64_t after_id, int limit) const;     // ascending id
   std::optional<DecisionRow> decision(DecisionId id) const;
   std::optional<DecisionRow> latest_decision(VersionId version) const;
+  DecisionId last_decision_id() const;
   std::vector<EvidenceRow> evidence(VersionId candidate) const;      // ascending (attempt, index)
   std::optional<GateSettingsRow> gate_settings() const;              // newest
   std::optional<GateSettingsRow> gate_settings(SettingsId id) const;

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What HTTP may ask of the program around it: which models there are, the session's life, the gate, decisions. `runtime`
+// implements it; tests have their own. Thread-safe: called from many HTTP threads at once. JSON crosses as text.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "serve/generator.h"
+#include "serve/request.h"
+#include "store/rows.h"
+
+namespace sluice {
+
+// What /health and the completion routes answer: anything but ready is 503 there.
+enum class ServingPhase { kReady, kLoading, kPaused, kAsleep, kStopping };
+
+// One entry of GET /v1/models.
+struct ServedModel {
+  std::string id;        // "SmolLM2-135M-Instruct", "be-brief" (whatever serves), "be-brief@3" (that version)
+  std::string parent;    // id of the base model; "" for the base itself
+  VersionId version;     // 0 = base
+  std::string state;     // of version_state_name()
+  std::int64_t created_s = 0;  // seconds since 1970 UTC
+};
+
+// Where a live exchange belongs.
+struct LiveContext {
+  SessionId session;            // invalid while no session runs
+  Split split = Split::kTrain;  // of this group; a stream with held-out prompts of its own trains on all live ones
+};
+
+struct GateDocument {
+  std::string settings_json;    // whole settings, one object
+  SettingsId revision;          // the ETag; If-Match is compared with it
+  std::string who, note;
+  std::int64_t time_us = 0;
+};
+
+struct DecisionRequest {
+  std::string action;           // promote, reject, hold, rollback, pin_anchor, stop_canary, freeze, unfreeze
+  VersionId version;            // invalid for freeze and unfreeze
+  std::string scope = "full";
+  std::string actor, note;      // never empty
+};
+
+struct SessionRequest {
+  std::string recipe;           // name or file; never empty
+  std::string name;             // "" = the recipe's
+  std::optional<std::uint64_t> seed;
+  std::optional<std::int64_t> max_requests;
+  bool live_only = false;
+};
+
+enum class SessionAction { kPause, kResume, kEnd };
+
+// Counters that live outside HTTP, for /metrics.
+struct ServingCounters {
+  GeneratorStats generator;
+  std::int64_t adapter_swaps = 0;
+  double adapter_swap_seconds = 0;  // sum over the swaps
+};
+
+class Control {
+ public:
+  virtual ~Control() = default;
+
+  virtual ServingPhase phase() const = 0;
+  virtual std::vector<ServedModel> models() const = 0;  // default model first
+  // A `model` field: "" = what serves, the base's id = no adapter, an adapter's name = what serves, "name@17" = that
+  // version. kNotFound names it; it is never answered by another model.
+  virtual Result<AdapterChoice> resolve_model(const std::string& name) const = 0;
+  virtual std::string base_digest() const = 0;          // hex digest of the weights, for system_fingerprint
+  // `group_key`: what must not be on both sides of the split (the conversation, else the prompt).
+  virtual LiveContext live_context(const std::string& group_key) const = 0;
+  virtual ServingCounters counters() const = 0;
+
+  virtual std::string status_json() const = 0;          // GET /sluice/v1/status, one object
+  virtual Result<GateDocument> gate() const = 0;
+  // kConflict: `if_match` is not the revision in force. kInvalidArgument: a bad field, named.
+  virtual Result<SettingsId> put_gate(const std::string& settings_json, std::optional<SettingsId> if_match,
+                                      const std::string& who, const std::string& note) = 0;
+  // Returns once the decision is committed and, when it moves the version in service, published. kConflict: the state of
+  // the version forbids it (gate.md §1), or the registry is frozen.
+  virtual Result<DecisionId> decide(const DecisionRequest& request) = 0;
+  virtual Result<SessionId> start_session(const SessionRequest& request) = 0;  // kConflict while one runs
+  virtual Status change_session(SessionId session, SessionAction action) = 0;
+};
+
+}  // namespace sluice

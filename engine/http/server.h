@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The HTTP server: OpenAI routes and /sluice/v1. Listens from start() to stop(); its handlers run on threads of its own.
+// start, stop and the destructor belong to one owner; the readers are thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "base/result.h"
+#include "chat/completion.h"
+#include "http/control.h"
+#include "store/store.h"
+
+namespace sluice {
+
+struct HttpServerOptions {
+  std::string host = "127.0.0.1";
+  int port = 8080;                         // 0 = any free one
+  std::vector<std::string> api_keys;       // none: open, on loopback only
+  std::vector<std::string> allowed_hosts;  // names a Host header may say besides loopback ones and `host`
+  bool behind_proxy = false;               // beyond loopback: a proxy in front does TLS
+  std::string tls_cert, tls_key;           // PEM files; both or none
+  std::size_t max_body_bytes = std::size_t{32} << 20;
+  std::size_t max_connections = 320;       // threads; connections beyond it wait
+  int max_exchanges = 256;                 // completions at once; more get 429
+};
+
+class HttpServer {
+ public:
+  // Listens and serves from the moment it returns. All references must outlive the server. kConflict: the port is in use.
+  // kInvalidArgument: an option, named (another address than loopback without keys and TLS or behind_proxy).
+  static Result<std::unique_ptr<HttpServer>> start(const HttpServerOptions& options, CompletionService& service,
+                                                   Store& store, Control& control, Log& log);
+  ~HttpServer();  // stop()
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  int port() const;         // bound
+  std::string url() const;  // "http://127.0.0.1:8080"
+  std::int64_t requests() const;  // completions answered or failed so far
+
+  // Refuses new requests, ends open streams with an error, joins every thread. Idempotent.
+  void stop();
+
+ private:
+  class Impl;
+  explicit HttpServer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sluice
