@@ -256,6 +256,7 @@ Status Engine::Impl::open(Sequence& s) {
   s.start.adapter = std::move(resolved.adapter);
   s.start.cached_tokens = opened->cached_tokens;
   s.pin = PinnedVersion();
+  s.request.adapter = AdapterChoice();
   s.admitted = steady_now();
   if (s.request.score_prompt) {
     s.score_targets.assign(prompt.begin() + 1, prompt.end());
@@ -356,7 +357,10 @@ void Engine::Impl::end_now(std::vector<std::unique_ptr<Sequence>> sequences, Fin
   for (const auto& sequence : sequences) sequence->stream->end(reason, error, sequence->timings(now));
 }
 
+// Gives back all the sequence holds, so that a caller who hears of the end finds it free.
 void Engine::Impl::close(Sequence& sequence) {
+  sequence.start.adapter.reset();
+  sequence.pin = PinnedVersion();
   if (!sequence.handle.valid()) return;
   const Status closed = guarded("Closing a sequence", [&]() -> Status {
     context_->close(sequence.handle);

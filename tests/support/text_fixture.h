@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Tokenizer and chat template that fit the fake model: one token a byte, the specials of fake_model.h, plain ChatML. So
+// fake_tokens(text) is what the tokenizer makes of any text without specials.
+#pragma once
+
+#include <memory>
+
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace sluice::testing {
+
+std::shared_ptr<const Tokenizer> byte_tokenizer();
+std::shared_ptr<const ChatTemplate> plain_template();
+
+}  // namespace sluice::testing
