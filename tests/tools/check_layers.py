@@ -3,8 +3,8 @@
 """check_layers.py [ROOT]: reads the tree and fails on what the architecture forbids.
 
 Engine: the LINKS of each sluice_layer() are allowed arrows and form no cycle; every #include between folders goes along
-them; outside libraries are included only where named below; every source and header is listed in CMake; every mutex
-guards something. Window: layers, features apart from each other, nothing that blocks the GUI thread. Tests: no sleeps.
+them; outside libraries are included only where named below; every source, and every header that another folder includes,
+is listed in CMake; every mutex guards something. Window: layers, features apart from each other, nothing that blocks the GUI thread. Tests: no sleeps.
 Prints one line a violation (file:line: what) and warnings for long files; exit status 1 on any violation."""
 import re
 import sys
@@ -52,7 +52,7 @@ OUTSIDE = (
              "engine/model/format/safetensors*.cpp", "engine/release/evidence*.cpp", "engine/release/gate_json.cpp", "engine/tasks/driver_json.cpp",
              "engine/runtime/*.cpp", "app/**.cpp", "tests/**"),
             "JSON stays in the sources that read or write it, never in a header"),
-    Outside(r"hwy/", ("engine/model/kernels/*",), "SIMD stays in model/kernels"),
+    Outside(r"hwy/", ("engine/model/kernels/*", "tests/engine/model/kernels/*"), "SIMD stays in model/kernels"),
     Outside(r"Q[A-Z]\w*(/|$)|Qt\w+/|q[a-z]+\.h$", ("widgets/**", "app/workbench/**", "tests/widgets/**", "tests/e2e/**"),
             "Qt stays in widgets and app/workbench"),
 )
@@ -97,6 +97,8 @@ class Checker:
         self.errors = []
         self.warnings = []
         self.layers = {}  # folder -> list of folders it links
+        self.listings = {}  # folder -> text of its CMakeLists.txt
+        self.unlisted = set()  # headers reported so far
 
     def error(self, path, number, what):
         self.errors.append(f"{path}:{number}: {what}")
@@ -132,10 +134,20 @@ class Checker:
                 self.layers[folder] = links
                 self.check_links(name, number, folder, links)
             if folder in self.layers:
-                for source in sorted(path.parent.iterdir()):
-                    if source.suffix in SUFFIXES and not re.search(rf"(?<![\w/.]){re.escape(source.name)}\b", text):
-                        self.error(source.relative_to(self.root).as_posix(), 1, f"is not listed in {name}")
+                self.listings[folder] = text
         self.check_cycles()
+
+    def is_listed(self, path):
+        """Whether the CMakeLists.txt of its folder names this file (a path relative to engine/)."""
+        folder = self.engine_folder(path)
+        name = Path(path).relative_to(folder).as_posix()
+        return re.search(rf"(?<![\w/.]){re.escape(name)}(?![\w.])", self.listings[folder]) is not None
+
+    def check_public_header(self, target):
+        if target not in self.unlisted and not self.is_listed(target):
+            self.unlisted.add(target)
+            self.error(f"engine/{target}", 1, f"other folders include it, but engine/{self.engine_folder(target)}/CMakeLists.txt "
+                                              "does not list it")
 
     def check_links(self, name, number, folder, links):
         if folder not in ARROWS:
@@ -195,6 +207,8 @@ class Checker:
         folder = self.engine_folder(path.relative_to(self.root / "engine").as_posix())
         if folder is None:
             return
+        if path.suffix != ".h" and not self.is_listed(name.removeprefix("engine/")):
+            self.error(name, 1, f"is not listed in engine/{folder}/CMakeLists.txt")
         allowed = self.reachable(folder) | {folder}
         lines = self.lines(path)
         for line in lines:
@@ -206,6 +220,8 @@ class Checker:
             if other is not None and (self.root / "engine" / target).exists():
                 if other not in allowed:
                     self.error(name, line.number, f"includes {target}: there is no arrow {folder} -> {other}")
+                if other != folder:
+                    self.check_public_header(target)
             elif match.group(1) == '"' and not re.match(r"(nlohmann|hwy|ATen|torch|c10)/", target):
                 self.error(name, line.number, f'includes "{target}", which is not in engine/ (paths start there)')
         self.check_mutexes(name, lines)

@@ -69,6 +69,12 @@ class CheckLayersTest(unittest.TestCase):
         self.assertIn("extra is not in the layer graph", errors[0])
         self.assertIn("engine/extra/b.cpp:1: is not listed", errors[1])
 
+    def test_unlisted_header(self):
+        changes = {"engine/model_api/private.h": SPDX}
+        self.assertEqual(self.errors(changes), [])
+        self.assert_finds("engine/model_api/private.h:1: other folders include it",
+                          {**changes, "engine/serve/engine.cpp": SPDX + '#include "model_api/private.h"\n'})
+
     def test_quoted_include_of_nothing(self):
         self.assert_finds('includes "engine.h"', {"engine/serve/engine.cpp": SPDX + '#include "engine.h"\n'})
 

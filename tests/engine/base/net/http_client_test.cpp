@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <httplib.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -209,7 +210,9 @@ class RawServer {
     if (::recv(socket, buffer, sizeof buffer, 0) > 0 && !answer.empty()) {
       ::send(socket, answer.data(), answer.size(), MSG_NOSIGNAL);
     }
-    while (drip && !stopping_ && ::send(socket, "x", 1, MSG_NOSIGNAL) == 1) std::this_thread::sleep_for(5ms);
+    pollfd peer{socket, POLLRDHUP, 0};
+    while (drip && !stopping_ && ::send(socket, "x", 1, MSG_NOSIGNAL) == 1 && ::poll(&peer, 1, 5) == 0) {
+    }
     while (!hang_up && ::recv(socket, buffer, sizeof buffer, 0) > 0) {
     }
     ::close(socket);
