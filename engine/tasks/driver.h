@@ -89,7 +89,6 @@ class Driver {
 
   mutable Mutex mu_;
   CondVar changed_;
-  Mutex event_mu_;                // callbacks one at a time
   PromptStream stream_ SLUICE_GUARDED_BY(mu_);
   DriverCounts counts_ SLUICE_GUARDED_BY(mu_);
   std::int64_t max_requests_ SLUICE_GUARDED_BY(mu_);
