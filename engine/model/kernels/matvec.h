@@ -6,15 +6,15 @@
 // (2e-4 in a log-probability) where 8 bits move one token in a hundred.
 //
 // A result depends on its weight row and its activation row only: it is bit-equal for every batch size, every place in
-// the batch and every split of the rows. CPUs with AVX2 and with AVX-512 also agree bit by bit for the quantised types
-// of 32-value blocks; older ones, without fused multiply-add, differ by rounding.
+// the batch and every split of the rows. Between instruction sets it differs by the rounding of one f32 sum.
 //
 // matvec_rows is single-threaded over a row range, so callers split rows over their own threads. Run-time dispatch.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <cstdlib>
+#include <memory>
 
 #include "base/block_type.h"
 
@@ -33,25 +33,31 @@ class ActivationBlocks {
   // infinity makes every result of its row NaN: never a plausible number.
   void set_row(std::int64_t row, const float* x);
 
-  // For the kernels. `quads` = groups of four blocks, the last one filled up with zeros.
+  // For the kernels; see activation_layout.h.
   std::int64_t quads() const { return quads_; }
-  const float* floats(std::int64_t row) const { return floats_.data() + row * float_stride_; }
-  const std::int16_t* values(std::int64_t row) const { return values_.data() + row * quads_ * 128; }
-  const float* scales(std::int64_t row) const { return scales_.data() + row * quads_ * 16; }
-  const float* sums(std::int64_t row) const { return sums_.data() + row * quads_ * 16; }
+  std::int64_t padded_blocks() const { return padded_blocks_; }
+  std::int64_t blocks_per_vector() const { return blocks_per_vector_; }
+  const float* floats(std::int64_t row) const { return floats_.begin.get() + row * float_stride_; }
+  const std::int16_t* values() const { return values_.begin.get(); }
+  const float* scales() const { return scales_.begin.get(); }
+  const float* sums() const { return sums_.begin.get(); }
 
  private:
+  struct Free {
+    void operator()(void* p) const { std::free(p); }
+  };
   template <class T>
-  struct Aligned {  // 64-byte aligned array that only grows
-    T* data() const { return begin; }
-    std::vector<std::byte> memory;
-    T* begin = nullptr;
-    void reserve(std::size_t n);
+  struct Aligned {  // to 64 bytes; only grows
+    std::unique_ptr<T[], Free> begin;
+    std::size_t capacity = 0;
+    void reserve(std::int64_t n);
   };
 
   std::int64_t rows_ = 0;
   std::int64_t cols_ = 0;
   std::int64_t quads_ = 0;
+  std::int64_t padded_blocks_ = 0;
+  std::int64_t blocks_per_vector_ = 0;
   std::int64_t float_stride_ = 0;
   Aligned<float> floats_;
   Aligned<std::int16_t> values_;

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// matvec_rows for the types of 32-value blocks; matvec_float.cpp has the others.
+#include "model/kernels/matvec.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+#include "model/kernels/activation_layout.h"
+#include "model/kernels/blocks.h"
+#include "model/kernels/matvec_float.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_WANT_AVX3_DL 1
+#define HWY_TARGET_INCLUDE "model/kernels/matvec.cpp"
+#include <hwy/foreach_target.h>
+// After foreach_target.
+#include <hwy/aligned_allocator.h>
+#include <hwy/highway.h>
+
+#include "model/kernels/lanes-inl.h"
+#include "model/kernels/unpack-inl.h"
+
+#ifndef SLUICE_MATVEC_ONCE
+#define SLUICE_MATVEC_ONCE
+namespace sluice {
+
+struct QuantisedJob {
+  const std::uint8_t* matrix;  // weight row 0
+  std::int64_t row_bytes;
+  std::int64_t blocks;  // in a row
+  const ActivationBlocks* x;
+  float* out;
+  std::int64_t out_stride;
+};
+
+}  // namespace sluice
+#endif
+
+HWY_BEFORE_NAMESPACE();
+// Highway's AVX3_DL needs VNNI to be chosen at run time, but 1.0.3 does not name it to the compiler.
+#if HWY_TARGET <= HWY_AVX3_DL && HWY_COMPILER_GCC_ACTUAL
+#pragma GCC target("avx512vnni")
+#define SLUICE_DPWSSD 1
+#else
+#define SLUICE_DPWSSD 0
+#endif
+namespace sluice::HWY_NAMESPACE {
+
+using activation::Group;
+using activation::kQuadBlocks;
+using activation::kQuadValues;
+using activation::kSumChunk;
+
+#if HWY_TARGET != HWY_SCALAR
+
+// Sum of the products of four word vectors, in 32-bit lanes: exact, at most 8 * 128 * 32767 < 2^25.
+HWY_INLINE VI multiply_words(const VW (&w)[4], const std::int16_t* x) {
+  constexpr std::int64_t kWords = 2 * kLanes;
+#if SLUICE_DPWSSD
+  auto sum = _mm512_madd_epi16(w[0].raw, hn::Load(DW(), x).raw);
+  sum = _mm512_dpwssd_epi32(sum, w[1].raw, hn::Load(DW(), x + kWords).raw);
+  sum = _mm512_dpwssd_epi32(sum, w[2].raw, hn::Load(DW(), x + 2 * kWords).raw);
+  return VI{_mm512_dpwssd_epi32(sum, w[3].raw, hn::Load(DW(), x + 3 * kWords).raw)};
+#else
+  VI sum0 = hn::Zero(DI()), sum1 = hn::Zero(DI());
+  for (int v = 0; v < 4; ++v) {
+    sum0 = hn::ReorderWidenMulAccumulate(DI(), w[v], hn::Load(DW(), x + v * kWords), sum0, sum1);
+  }
+  return hn::RearrangeToOddPlusEven(sum0, sum1);
+#endif
+}
+
+// Adds the products of one vector of blocks to the sums of every row of the group. d: the blocks' scales, repeated.
+template <std::size_t... I>
+HWY_INLINE void accumulate(const VW (&w)[4], VF d, const std::int16_t* x, const float* scales, VF (&acc)[sizeof...(I)],
+                           std::index_sequence<I...>) {
+  ((acc[I] = hn::MulAdd(hn::ConvertTo(DF(), multiply_words(w, x + I * kQuadValues)),
+                        hn::Mul(d, repeat_per_block(scales + I * kQuadBlocks)), acc[I])),
+   ...);
+}
+
+// The minima of a row's blocks times the sums of the activations' blocks.
+template <std::size_t... I>
+HWY_INLINE void accumulate_minima(const float* m, std::int64_t padded, const float* sums, VF (&acc)[sizeof...(I)],
+                                  std::index_sequence<I...>) {
+  for (std::int64_t i = 0; i < padded; i += kSumChunk, sums += sizeof...(I) * kSumChunk) {
+    for (std::int64_t k = 0; k < kSumChunk; k += kLanes) {
+      const VF minima = hn::Load(DF(), m + i + k);
+      ((acc[I] = hn::MulAdd(minima, hn::Load(DF(), sums + I * kSumChunk + k), acc[I])), ...);
+    }
+  }
+}
+
+// One weight row times the sizeof...(I) rows of a group.
+template <class Unpack, std::size_t... I>
+HWY_INLINE void row_times_group(const std::uint8_t* row, const RowScales& s, const QuantisedJob& job, std::int64_t first,
+                                float* out, std::index_sequence<I...> rows) {
+  constexpr std::int64_t kRows = sizeof...(I);
+  constexpr std::int64_t kBytes = sizeof(typename Unpack::Block);
+  VF acc[] = {(static_cast<void>(I), hn::Zero(DF()))...};
+  const ActivationBlocks& x = *job.x;
+  if constexpr (Unpack::kMinimum) {
+    accumulate_minima(s.m, x.padded_blocks(), x.sums() + first * x.padded_blocks(), acc, rows);
+  }
+  const std::int16_t* values = x.values() + first * x.quads() * kQuadValues;
+  const float* scales = x.scales() + first * x.quads() * kQuadBlocks;
+  std::int64_t block = 0;
+  const std::int64_t whole = job.blocks / kQuadBlocks * kQuadBlocks;
+  for (; block < whole; block += kQuadBlocks) {
+    for (std::int64_t k = 0; k < kQuadBlocks; k += kBlocksPerVector) {
+      BlockPointers pointers;
+      for (std::int64_t p = 0; p < kBlocksPerVector; ++p) pointers.p[p] = row + (block + k + p) * kBytes;
+      VW w[4];
+      Unpack::unpack(pointers, s.qh + block + k, w);
+      accumulate(w, repeat_per_block(s.d + block + k), values + k * 32, scales + k, acc, rows);
+    }
+    values += kRows * kQuadValues;
+    scales += kRows * kQuadBlocks;
+  }
+  for (std::int64_t k = 0; block + k < job.blocks; k += kBlocksPerVector) {
+    BlockPointers pointers;
+    for (std::int64_t p = 0; p < kBlocksPerVector; ++p) {
+      pointers.p[p] = row + std::min(block + k + p, job.blocks - 1) * kBytes;
+    }
+    VW w[4];
+    Unpack::unpack(pointers, s.qh + block + k, w);
+    accumulate(w, repeat_per_block(s.d + block + k), values + k * 32, scales + k, acc, rows);
+  }
+  ((out[I * job.out_stride] = hn::GetLane(hn::SumOfLanes(DF(), acc[I]))), ...);
+}
+
+// Weight rows [begin, end) times one group. The scales of a row are gathered while the row before it is multiplied, so
+// that their stores have long ended when vectors load them.
+template <class Unpack, std::size_t kRows>
+void rows_times_group(const QuantisedJob& job, std::int64_t begin, std::int64_t end, std::int64_t first,
+                      RowScales (&scratch)[2]) {
+  const std::uint8_t* row = job.matrix + begin * job.row_bytes;
+  Unpack::gather(row, job.blocks, scratch[begin & 1]);
+  for (std::int64_t r = begin; r < end; ++r, row += job.row_bytes) {
+    if (r + 1 < end) Unpack::gather(row + job.row_bytes, job.blocks, scratch[(r + 1) & 1]);
+    row_times_group<Unpack>(row, scratch[r & 1], job, first, job.out + first * job.out_stride + r,
+                            std::make_index_sequence<kRows>());
+  }
+}
+
+template <class Unpack>
+void multiply(const QuantisedJob& job, std::int64_t row_begin, std::int64_t row_end) {
+  const auto padded = static_cast<std::size_t>(job.x->padded_blocks());
+  const auto memory = hwy::AllocateAligned<float>(8 * padded);
+  std::fill_n(memory.get(), 8 * padded, 0.0f);
+  RowScales scratch[2];
+  for (int i = 0; i < 2; ++i) {
+    float* at = memory.get() + 4 * padded * i;
+    scratch[i] = {at, at + padded, reinterpret_cast<std::uint32_t*>(at + 2 * padded),
+                  reinterpret_cast<std::uint16_t*>(at + 3 * padded)};
+  }
+  // With more than one group a tile of weight rows stays in the cache while all of them use it.
+  const std::int64_t rows = job.x->rows();
+  const std::int64_t tile =
+      rows <= 8 ? row_end - row_begin : std::max<std::int64_t>(8, (std::int64_t{64} << 10) / job.row_bytes);
+  for (std::int64_t begin = row_begin; begin < row_end; begin += tile) {
+    const std::int64_t end = std::min(begin + tile, row_end);
+    for (std::int64_t first = 0; first < rows;) {
+      const Group group = activation::group_at(first, rows);
+      switch (group.size) {
+        case 8: rows_times_group<Unpack, 8>(job, begin, end, first, scratch); break;
+        case 4: rows_times_group<Unpack, 4>(job, begin, end, first, scratch); break;
+        case 2: rows_times_group<Unpack, 2>(job, begin, end, first, scratch); break;
+        default: rows_times_group<Unpack, 1>(job, begin, end, first, scratch); break;
+      }
+      first += group.size;
+    }
+  }
+}
+
+void multiply_quantised(BlockType type, const QuantisedJob& job, std::int64_t row_begin, std::int64_t row_end) {
+  switch (type) {
+    case BlockType::kQ4_0: return multiply<UnpackQ4_0>(job, row_begin, row_end);
+    case BlockType::kQ4_1: return multiply<UnpackQ4_1>(job, row_begin, row_end);
+    case BlockType::kQ5_0: return multiply<UnpackQ5_0>(job, row_begin, row_end);
+    case BlockType::kQ5_1: return multiply<UnpackQ5_1>(job, row_begin, row_end);
+    case BlockType::kQ8_0: return multiply<UnpackQ8_0>(job, row_begin, row_end);
+    default: assert(false && "not a type of 32-value blocks");
+  }
+}
+
+#else  // HWY_SCALAR: the same arithmetic, a block at a time
+
+struct PlainBlock {
+  int q[32];
+  float d;
+  float m;
+};
+
+int fifth_bit(std::uint32_t qh, int i) { return static_cast<int>((qh >> i) & 1) << 4; }
+int nibble(const std::uint8_t* qs, int i) { return i < 16 ? qs[i] & 15 : qs[i - 16] >> 4; }
+
+template <class Block>
+Block read(const std::uint8_t* at) {
+  Block block;
+  std::memcpy(&block, at, sizeof block);
+  return block;
+}
+
+PlainBlock unpack_block(BlockType type, const std::uint8_t* at) {
+  PlainBlock out{};
+  const auto fill = [&out](std::uint16_t d, std::uint16_t m, auto integer) {
+    out.d = half_to_float(d);
+    out.m = half_to_float(m);
+    for (int i = 0; i < 32; ++i) out.q[i] = integer(i);
+  };
+  if (type == BlockType::kQ4_0) {
+    const auto b = read<BlockQ4_0>(at);
+    fill(b.d, 0, [&b](int i) { return nibble(b.qs, i) - 8; });
+  } else if (type == BlockType::kQ4_1) {
+    const auto b = read<BlockQ4_1>(at);
+    fill(b.d, b.m, [&b](int i) { return nibble(b.qs, i); });
+  } else if (type == BlockType::kQ5_0) {
+    const auto b = read<BlockQ5_0>(at);
+    fill(b.d, 0, [&b](int i) { return (nibble(b.qs, i) | fifth_bit(b.qh, i)) - 16; });
+  } else if (type == BlockType::kQ5_1) {
+    const auto b = read<BlockQ5_1>(at);
+    fill(b.d, b.m, [&b](int i) { return nibble(b.qs, i) | fifth_bit(b.qh, i); });
+  } else {
+    const auto b = read<BlockQ8_0>(at);
+    fill(b.d, 0, [&b](int i) { return b.qs[i]; });
+  }
+  return out;
+}
+
+void multiply_quantised(BlockType type, const QuantisedJob& job, std::int64_t row_begin, std::int64_t row_end) {
+  const ActivationBlocks& x = *job.x;
+  for (std::int64_t r = row_begin; r < row_end; ++r) {
+    for (std::int64_t b = 0; b < x.rows(); ++b) job.out[b * job.out_stride + r] = 0;
+    for (std::int64_t i = 0; i < job.blocks; ++i) {
+      const PlainBlock w = unpack_block(type, job.matrix + r * job.row_bytes + i * block_bytes(type));
+      for (std::int64_t b = 0; b < x.rows(); ++b) {
+        const Group group = activation::group_of(b, x.rows());
+        const std::int64_t slot = group.first * x.quads() + i / kQuadBlocks * group.size + (b - group.first);
+        const std::int16_t* words = x.values() + slot * kQuadValues + i % kQuadBlocks * 32;
+        std::int32_t sum = 0;
+        for (int k = 0; k < 32; ++k) sum += w.q[k] * words[8 * (2 * (k & 1) + k / 16) + k % 16 / 2];
+        const float scale = x.scales()[slot * kQuadBlocks + i % kQuadBlocks];
+        const float block_sum = x.sums()[group.first * x.padded_blocks() +
+                                         (i / kSumChunk * group.size + (b - group.first)) * kSumChunk + i % kSumChunk];
+        job.out[b * job.out_stride + r] += static_cast<float>(sum) * (w.d * scale) + w.m * block_sum;
+      }
+    }
+  }
+}
+
+#endif
+
+}  // namespace sluice::HWY_NAMESPACE
+#undef SLUICE_DPWSSD
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sluice {
+
+HWY_EXPORT(multiply_quantised);
+
+void matvec_rows(BlockType type, const std::byte* matrix, std::int64_t row_begin, std::int64_t row_end,
+                 const ActivationBlocks& x, float* out, std::int64_t out_stride) {
+  assert(row_begin >= 0 && x.rows() > 0 && x.cols() % block_values(type) == 0);
+  if (row_begin >= row_end) return;
+  if (block_values(type) != 32) return matvec_float(type, matrix, row_begin, row_end, x, out, out_stride);
+  const QuantisedJob job{reinterpret_cast<const std::uint8_t*>(matrix), row_bytes(type, x.cols()), x.cols() / 32, &x, out,
+                         out_stride};
+  HWY_DYNAMIC_DISPATCH(multiply_quantised)(type, job, row_begin, row_end);
+}
+
+}  // namespace sluice
+#endif

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The part of matvec_rows that works in f32: plain types and K types. Same contract as matvec_rows.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/block_type.h"
+
+namespace sluice {
+
+class ActivationBlocks;
+
+void matvec_float(BlockType type, const std::byte* matrix, std::int64_t row_begin, std::int64_t row_end,
+                  const ActivationBlocks& x, float* out, std::int64_t out_stride);
+
+}  // namespace sluice
