@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Speed of the kernels on the shapes of the embedded model: hidden 576, feed-forward 1536, 30 layers, 49152 tokens.
+// Not a test. Run with two idle cores; --benchmark_filter picks rows.
+#include <benchmark/benchmark.h>
+#include <hwy/targets.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/model/kernels/random_blocks.h"
+
+#include "model/kernels/dequant.h"
+
+#include "model/kernels/matvec.h"
+
+
+namespace sluice {
+namespace {
+
+constexpr std::int64_t kHidden = 576, kKv = 192, kFeed = 1536, kLayers = 30, kVocabulary = 49152;
+
+struct Matrix {
+  BlockType type;
+  std::int64_t rows;
+  std::int64_t cols;
+  std::vector<std::byte> bytes;
+};
+
+// All matrices of one token, in the order of the layers.
+const std::vector<Matrix>& model_matrices(BlockType type) {
+  static std::vector<Matrix> matrices[2];
+  std::vector<Matrix>& all = matrices[type == BlockType::kQ4_1 ? 0 : 1];
+  if (!all.empty()) return all;
+  const std::pair<std::int64_t, std::int64_t> shapes[] = {{kHidden, kHidden}, {kKv, kHidden},   {kKv, kHidden},
+                                                          {kHidden, kHidden}, {kFeed, kHidden}, {kFeed, kHidden},
+                                                          {kHidden, kFeed}};
+  for (std::int64_t layer = 0; layer < kLayers; ++layer) {
+    for (const auto& [rows, cols] : shapes) all.push_back({type, rows, cols, random_matrix(type, rows, cols, 1)});
+  }
+  all.push_back({BlockType::kQ8_0, kVocabulary, kHidden, random_matrix(BlockType::kQ8_0, kVocabulary, kHidden, 2)});
+  return all;
+}
+
+// Threads that spin between matrices, as an OpenMP pool does.
+class SpinTeam {
+ public:
+  explicit SpinTeam(int size) : size_(size) {
+    for (int i = 1; i < size; ++i) threads_.emplace_back([this, i] { work(i); });
+  }
+  ~SpinTeam() {
+    job_ = nullptr;
+    turn_.fetch_add(1);
+    for (std::thread& t : threads_) t.join();
+  }
+  // job(part, parts) on every thread of the team.
+  template <class Job>
+  void run(const Job& job) {
+    call_ = [](const void* j, int part, int parts) { (*static_cast<const Job*>(j))(part, parts); };
+    job_ = &job;
+    done_.store(0);
+    turn_.fetch_add(1);
+    job(0, size_);
+    while (done_.load() != size_ - 1) {
+    }
+  }
+
+ private:
+  void work(int part) {
+    for (int seen = 0;;) {
+      while (turn_.load() == seen) {
+      }
+      seen = turn_.load();
+      if (job_ == nullptr) return;
+      call_(job_, part, size_);
+      done_.fetch_add(1);
+    }
+  }
+
+  const int size_;
+  void (*call_)(const void*, int, int) = nullptr;
+  const void* job_ = nullptr;
+  std::atomic<int> turn_{0};
+  std::atomic<int> done_{0};
+  std::vector<std::thread> threads_;
+};
+
+// Every matrix of a decode step. items = tokens.
+void decode_matrices(benchmark::State& state, BlockType type) {
+  const std::int64_t batch = state.range(0);
+  const auto& matrices = model_matrices(type);
+  const auto x = random_floats(batch * kFeed, 3);
+  std::vector<float> out(static_cast<std::size_t>(batch * kVocabulary));
+  SpinTeam team(static_cast<int>(state.range(1)));
+  ActivationBlocks blocks;
+  std::int64_t bytes = 0;
+  for (auto _ : state) {
+    for (const Matrix& m : matrices) {
+      quantize_activations(x.data(), batch, m.cols, m.cols, blocks);
+      const auto part = [&](int i, int n) {
+        matvec_rows(m.type, m.bytes.data(), m.rows * i / n, m.rows * (i + 1) / n, blocks, out.data(), m.rows);
+      };
+      team.run(part);
+      bytes += static_cast<std::int64_t>(m.bytes.size());
+    }
+  }
+  state.SetItemsProcessed(state.iterations() * batch);
+  state.SetBytesProcessed(bytes);
+}
+BENCHMARK_CAPTURE(decode_matrices, Q4_1, BlockType::kQ4_1)
+    ->ArgNames({"batch", "threads"})
+    ->ArgsProduct({{1, 2, 4, 8, 16}, {1, 2}})
+    ->UseRealTime();
+BENCHMARK_CAPTURE(decode_matrices, Q4_0, BlockType::kQ4_0)
+    ->ArgNames({"batch", "threads"})
+    ->ArgsProduct({{1, 8}, {2}})
+    ->UseRealTime();
+
+// One matrix that stays in the cache: what the arithmetic alone can do.
+void matrix_in_cache(benchmark::State& state, BlockType type, std::int64_t rows, std::int64_t cols) {
+  const std::int64_t batch = state.range(0);
+  const auto matrix = random_matrix(type, rows, cols, 1);
+  ActivationBlocks blocks;
+  quantize_activations(random_floats(batch * cols, 2).data(), batch, cols, cols, blocks);
+  std::vector<float> out(static_cast<std::size_t>(batch * rows));
+  for (auto _ : state) matvec_rows(type, matrix.data(), 0, rows, blocks, out.data(), rows);
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(matrix.size()));
+  state.counters["GFLOP/s"] =
+      benchmark::Counter(2e-9 * static_cast<double>(state.iterations() * rows * cols * batch), benchmark::Counter::kIsRate);
+}
+#define SLUICE_IN_CACHE(type)                                                                                \
+  BENCHMARK_CAPTURE(matrix_in_cache, type##_576x576, BlockType::k##type, 576, 576)->Arg(1)->Arg(4)->Arg(8)->Arg(64); \
+  BENCHMARK_CAPTURE(matrix_in_cache, type##_192x1536, BlockType::k##type, 192, 1536)->Arg(1)->Arg(4)->Arg(8)->Arg(64)
+SLUICE_IN_CACHE(Q4_0);
+SLUICE_IN_CACHE(Q4_1);
+SLUICE_IN_CACHE(Q5_0);
+SLUICE_IN_CACHE(Q8_0);
+SLUICE_IN_CACHE(F16);
+
+void quantize(benchmark::State& state) {
+  const auto x = random_floats(state.range(0), 1);
+  ActivationBlocks blocks;
+  for (auto _ : state) quantize_activations(x.data(), 1, state.range(0), state.range(0), blocks);
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(quantize)->Arg(kHidden)->Arg(kFeed);
+
+void dequantise_panel(benchmark::State& state, BlockType type) {
+  const std::int64_t rows = 64;
+  const auto matrix = random_matrix(type, rows, kHidden, 1);
+  std::vector<float> out(rows * kHidden);
+  for (auto _ : state) dequant_panel(type, matrix.data(), kHidden, 0, rows, out.data());
+  state.SetItemsProcessed(state.iterations() * rows * kHidden);
+}
+BENCHMARK_CAPTURE(dequantise_panel, Q4_1, BlockType::kQ4_1);
+BENCHMARK_CAPTURE(dequantise_panel, Q8_0, BlockType::kQ8_0);
+BENCHMARK_CAPTURE(dequantise_panel, F16, BlockType::kF16);
+
+}  // namespace
+}  // namespace sluice
+
+// SLUICE_BENCH_TARGET=AVX2 (a name as Highway prints it) holds the run to one instruction set.
+int main(int argc, char** argv) {
+  if (const char* wanted = std::getenv("SLUICE_BENCH_TARGET")) {
+    for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+      if (std::string(hwy::TargetName(target)) == wanted) hwy::SetSupportedTargetsForTest(target);
+    }
+  }
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+}
