@@ -31,6 +31,14 @@ Status take_record(Tx& tx, const RecordId& id) {
   return Status();
 }
 
+// An inverted batch goes over records that trained before and leaves them as they are.
+Status borrow_record(Tx& tx, const RecordId& id) {
+  auto record = query_row<RecordRow>(tx.db, "WHERE id = ?", id);
+  if (!record) return not_found("There is no record " + id.text);
+  if (record->fate == "trained") return Status();
+  return conflict("Record " + id.text + " can't join an inverted batch: only records that trained before can");
+}
+
 Status drop_record(Tx& tx, const RecordId& id, const std::string& reason) {
   auto record = query_row<RecordRow>(tx.db, "WHERE id = ?", id);
   if (!record) return not_found("There is no record " + id.text);
@@ -54,7 +62,9 @@ Result<BatchId> Store::add_batch(BatchRow batch, std::vector<RewardRow> rewards,
   SLUICE_RETURN_IF_ERROR(impl_->write([&](Tx& tx) -> Status {
     batch.time_us = tx.now_us;
     batch.id = BatchId(insert(tx.db, batch));
-    for (const RecordId& id : batch.records) SLUICE_RETURN_IF_ERROR(take_record(tx, id));
+    for (const RecordId& id : batch.records) {
+      SLUICE_RETURN_IF_ERROR(batch.inverted ? borrow_record(tx, id) : take_record(tx, id));
+    }
     for (const auto& [id, reason] : dropped) SLUICE_RETURN_IF_ERROR(drop_record(tx, id, reason));
     for (const RewardRow& reward : rewards) insert(tx.db, reward);
     tx.announce(EventKind::kBatch, batch.id.value);
@@ -74,7 +84,7 @@ Result<StepId> Store::add_step(StepRow step, std::vector<MetricRow> metrics) {
     step.time_us = tx.now_us;
     step.id = StepId(insert(tx.db, step));
     run(tx.db, "UPDATE batch SET state = 'trained' WHERE id = ?", step.batch);
-    for (const RecordId& id : batch->records) {
+    for (const RecordId& id : batch->inverted ? std::vector<RecordId>() : batch->records) {
       const auto seq = query_value(
           tx.db, std::int64_t{0}, "UPDATE record SET fate = 'trained', used_in_step = ? WHERE id = ? RETURNING seq", step.id, id);
       tx.announce(EventKind::kRecord, seq, id.text);
