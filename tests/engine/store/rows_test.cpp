@@ -98,6 +98,9 @@ TEST_F(RowsTest, BatchStepMetricReward) {
   batch.records = {a.id, b.id};
   batch.rewards = {1, -1}, batch.advantages = {0.5, -0.5}, batch.weights = {1, 1};
   batch.state = "formed";
+  BatchRow inverted = batch;
+  EXPECT_EQ(store->add_batch(inverted, {}, {}).code(), Code::kConflict) << "goes over records that trained before";
+  batch.inverted = false;
   auto reward = filled<RewardRow>();
   reward.record = a.id;
   batch.id = store->add_batch(batch, {reward}, {{dropped.id, "leak"}}).value();
@@ -108,7 +111,7 @@ TEST_F(RowsTest, BatchStepMetricReward) {
   EXPECT_EQ(stored.records, batch.records);
   EXPECT_EQ(stored.advantages, batch.advantages);
   EXPECT_EQ(stored.baseline_json, batch.baseline_json);
-  EXPECT_TRUE(stored.inverted);
+  EXPECT_FALSE(stored.inverted);
 
   auto step = filled<StepRow>();
   step.session = session;
@@ -128,6 +131,13 @@ TEST_F(RowsTest, BatchStepMetricReward) {
   EXPECT_EQ(store->metrics_after(0, 10).size(), 1u);
   EXPECT_TRUE(store->metrics(session, "kl_base", 0, 10).empty());
   EXPECT_EQ(store->add_step(step, {}).code(), Code::kConflict);  // a batch trains once
+
+  inverted.id = store->add_batch(inverted, {}, {}).value();
+  EXPECT_TRUE(store->batches(session, batch.id.value, 10).at(0).inverted);
+  StepRow bad = step;
+  bad.batch = inverted.id;
+  ASSERT_TRUE(store->add_step(bad, {}).ok());
+  EXPECT_EQ(store->record(a.id)->used_in_step, step.id) << "an inverted batch leaves its records as they are";
   EXPECT_TRUE(store->verify().empty());
 }
 
