@@ -58,6 +58,9 @@ class LoraAdapter final : public Adapter {
 
   LoraAdapter(const ModelConfig& config, const LoraData& data, VersionId version);
 
+  // Whether the shapes it was made for are those of this model.
+  bool fits(const ModelConfig& config) const;
+
   VersionId version() const override { return version_; }
   const std::string& content_hash() const override { return content_hash_; }
   int rank() const override { return rank_; }

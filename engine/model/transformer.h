@@ -14,7 +14,7 @@
 namespace sluice {
 
 struct LoadOptions {
-  std::string name;  // ModelInfo::name; empty = general.name of the file, else the file's name
+  std::string name;  // ModelInfo::name; empty = the file's name without its quantisation
 };
 
 struct LoadedModel {

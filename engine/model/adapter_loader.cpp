@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "base/durable_file.h"
+#include "base/json_limits.h"
+#include "base/sha256.h"
+#include "model/format/safetensors.h"
+#include "model/kernels/dequant.h"
+#include "model/peft_config.h"
+#include "model/peft_folder.h"
+
+namespace sluice {
+namespace {
+
+constexpr const char* kConfigFile = "adapter_config.json";
+constexpr const char* kTensorFile = "adapter_model.safetensors";
+constexpr const char* kProvenanceFile = "sluice_provenance.json";
+constexpr const char* kPrefix = "base_model.model.";
+
+Result<std::string> read_text(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return not_found(path + " can't be opened");
+  in.seekg(0, std::ios::end);
+  if (in.tellg() > static_cast<std::streamoff>(JsonLimits{}.max_bytes)) return invalid_argument(path + " is larger than 32 MiB");
+  in.seekg(0);
+  std::string text(std::istreambuf_iterator<char>(in), {});
+  if (in.bad()) return unavailable(path + " can't be read");
+  return text;
+}
+
+Status write_text(const std::string& path, const std::string& text) {
+  const std::span<const std::byte> part = std::as_bytes(std::span(text));
+  return write_and_sync(path, std::span(&part, 1));
+}
+
+std::string tensor_name(int layer, Linear linear, char half) {
+  return kPrefix + module_path(layer, linear) + ".lora_" + half + ".weight";
+}
+
+// Binds the tensors of a file to the modules the configuration adapts; collects every complaint before it gives up.
+class Binder {
+ public:
+  Binder(const SafetensorsFile& file, const PeftConfig& config, const ModelConfig& model)
+      : file_(file), config_(config), model_(model) {}
+
+  Result<LoraData> run() {
+    data_.config.rank = config_.rank;
+    data_.config.alpha = config_.alpha;
+    data_.config.rslora = config_.rslora;
+    data_.config.gaussian = config_.gaussian;
+    data_.config.targets.clear();
+    data_.warnings = config_.warnings;
+    for (int layer = 0; layer < model_.layers; ++layer) {
+      for (const Linear linear : kAllLinears) SLUICE_RETURN_IF_ERROR(bind(layer, linear));
+    }
+    for (const SafeTensor& t : file_.tensors()) {
+      if (!known_.contains(t.name)) complain(t.name + " belongs to no module that the configuration and the model have");
+    }
+    if (data_.modules.empty()) complain("no module is adapted");
+    if (complaints_.empty()) return std::move(data_);
+    std::string list;
+    for (const std::string& c : complaints_) list += "\n  " + c;
+    return invalid_argument(file_.path() + " does not fit the model:" + list);
+  }
+
+ private:
+  void complain(std::string what) { complaints_.push_back(std::move(what)); }
+
+  Status bind(int layer, Linear linear) {
+    SLUICE_ASSIGN_OR_RETURN(const std::optional<ModuleSettings> settings, module_settings(config_, layer, linear));
+    if (!settings.has_value()) return {};
+    const std::string path = module_path(layer, linear);
+    const SafeTensor* a = file_.find(tensor_name(layer, linear, 'A'));
+    const SafeTensor* b = file_.find(tensor_name(layer, linear, 'B'));
+    if (a == nullptr && b == nullptr) {
+      data_.warnings.push_back(path + " is a target but has no tensors; it stays as in the base");
+      return {};
+    }
+    if (a != nullptr) known_[a->name] = true;
+    if (b != nullptr) known_[b->name] = true;
+    if (a == nullptr || b == nullptr) {
+      complain(path + " has no lora_" + (a == nullptr ? "A" : "B"));
+      return {};
+    }
+    LoraFactors f;
+    f.layer = layer;
+    f.linear = linear;
+    f.rank = settings->rank;
+    f.alpha = settings->alpha;
+    f.scale = static_cast<float>(lora_scale(f.rank, f.alpha, config_.rslora));
+    const bool good_a = values(*a, f.rank, model_.linear_cols(linear), f.a);
+    const bool good_b = values(*b, model_.linear_rows(linear), f.rank, f.b);
+    if (!good_a || !good_b) return {};
+    auto& targets = data_.config.targets;
+    if (std::find(targets.begin(), targets.end(), linear) == targets.end()) targets.push_back(linear);
+    data_.modules.push_back(std::move(f));
+    return {};
+  }
+
+  bool values(const SafeTensor& t, std::int64_t rows, std::int64_t cols, std::vector<float>& out) {
+    if (t.shape != std::vector<std::int64_t>{rows, cols}) {
+      std::string shape;
+      for (const std::int64_t d : t.shape) shape += (shape.empty() ? "" : " x ") + std::to_string(d);
+      complain(t.name + " is " + shape + " instead of " + std::to_string(rows) + " x " + std::to_string(cols));
+      return false;
+    }
+    out.resize(static_cast<std::size_t>(rows * cols));
+    const std::vector<std::byte> aligned(t.bytes.begin(), t.bytes.end());
+    switch (t.dtype) {
+      case SafeDtype::kF32: std::memcpy(out.data(), aligned.data(), aligned.size()); break;
+      case SafeDtype::kF16: dequantize_row(BlockType::kF16, aligned.data(), rows * cols, out.data()); break;
+      case SafeDtype::kBF16: dequantize_row(BlockType::kBF16, aligned.data(), rows * cols, out.data()); break;
+      default:
+        complain(t.name + " is stored as " + safe_dtype_name(t.dtype) + "; Sluice reads F32, F16 and BF16");
+        return false;
+    }
+    for (const float x : out) {
+      if (!std::isfinite(x)) {
+        complain(t.name + " holds a number that is not finite");
+        return false;
+      }
+    }
+    return true;
+  }
+
+  const SafetensorsFile& file_;
+  const PeftConfig& config_;
+  const ModelConfig& model_;
+  LoraData data_;
+  std::map<std::string, bool> known_;
+  std::vector<std::string> complaints_;
+};
+
+class PeftLoader final : public AdapterLoader {
+ public:
+  explicit PeftLoader(std::shared_ptr<const TransformerWeights> weights) : weights_(std::move(weights)) {}
+
+  Result<std::shared_ptr<const Adapter>> load(const std::string& folder, VersionId version) const override {
+    if (!version.valid() || version == kBaseVersion) {
+      return invalid_argument("an adapter needs a version above 0; 0 is the base model");
+    }
+    SLUICE_RETURN_IF_ERROR(check_provenance(folder, weights_->content_hash));
+    SLUICE_ASSIGN_OR_RETURN(const LoraData data, read_peft_folder(folder, weights_->config));
+    return std::shared_ptr<const Adapter>(std::make_shared<LoraAdapter>(weights_->config, data, version));
+  }
+
+ private:
+  const std::shared_ptr<const TransformerWeights> weights_;
+};
+
+}  // namespace
+
+Result<LoraData> read_peft_folder(const std::string& folder, const ModelConfig& config) {
+  const std::string config_path = folder + "/" + kConfigFile, tensor_path = folder + "/" + kTensorFile;
+  SLUICE_ASSIGN_OR_RETURN(const std::string text, read_text(config_path));
+  SLUICE_ASSIGN_OR_RETURN(const PeftConfig peft, parse_peft_config(text, config_path));
+  SLUICE_ASSIGN_OR_RETURN(const std::shared_ptr<const SafetensorsFile> file, SafetensorsFile::open(tensor_path));
+  SLUICE_ASSIGN_OR_RETURN(LoraData data, Binder(*file, peft, config).run());
+  SLUICE_ASSIGN_OR_RETURN(data.content_hash, sha256_file(tensor_path));
+  return data;
+}
+
+Result<std::string> write_peft_folder(const std::string& folder, const LoraData& data, const ModelConfig& config,
+                                      const std::string& base_model_name) {
+  std::vector<SafeTensorToWrite> tensors;
+  for (const LoraFactors& f : data.modules) {
+    const std::int64_t rank = f.rank;
+    tensors.push_back({tensor_name(f.layer, f.linear, 'A'), SafeDtype::kF32, {rank, config.linear_cols(f.linear)},
+                       std::as_bytes(std::span(f.a))});
+    tensors.push_back({tensor_name(f.layer, f.linear, 'B'), SafeDtype::kF32, {config.linear_rows(f.linear), rank},
+                       std::as_bytes(std::span(f.b))});
+  }
+  SLUICE_RETURN_IF_ERROR(write_text(folder + "/" + kConfigFile, write_peft_config(data, config, base_model_name)));
+  SLUICE_RETURN_IF_ERROR(write_safetensors(folder + "/" + kTensorFile, std::move(tensors)));
+  return sha256_file(folder + "/" + kTensorFile);
+}
+
+Status write_provenance(const std::string& folder, const std::string& base_hash,
+                        const std::map<std::string, std::string>& facts) {
+  nlohmann::json j;
+  j["base_sha256"] = base_hash;
+  j["facts"] = facts;
+  for (const char* name : {kConfigFile, kTensorFile}) {
+    SLUICE_ASSIGN_OR_RETURN(j["files"][name], sha256_file(folder + "/" + name));
+  }
+  return write_text(folder + "/" + kProvenanceFile,
+                    j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
+
+Status check_provenance(const std::string& folder, const std::string& base_hash) {
+  const std::string path = folder + "/" + kProvenanceFile;
+  const Result<std::string> text = read_text(path);
+  if (!text.ok()) return text.code() == Code::kNotFound ? Status() : text.status();
+  SLUICE_RETURN_IF_ERROR(check_json_limits(*text, path));
+  const nlohmann::json j = nlohmann::json::parse(*text, nullptr, false);
+  if (j.is_discarded() || !j.is_object() || !j.contains("base_sha256") || !j["base_sha256"].is_string()) {
+    return corrupt(path + " is not a provenance file");
+  }
+  const std::string base = j["base_sha256"].get<std::string>();
+  if (base != base_hash) {
+    return invalid_argument(folder + " was trained on a base model with SHA-256 " + base + "; the loaded one has " + base_hash);
+  }
+  const auto files = j.find("files");
+  if (files == j.end() || !files->is_object()) return corrupt(path + " names no files");
+  for (const auto& [name, hash] : files->items()) {
+    if (name != kConfigFile && name != kTensorFile) continue;
+    SLUICE_ASSIGN_OR_RETURN(const std::string found, sha256_file(folder + "/" + name));
+    if (hash != found) return corrupt(folder + "/" + name + " is not the file that was written: its SHA-256 differs");
+  }
+  return {};
+}
+
+std::unique_ptr<AdapterLoader> make_adapter_loader(std::shared_ptr<const TransformerWeights> weights) {
+  return std::make_unique<PeftLoader>(std::move(weights));
+}
+
+}  // namespace sluice

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "model/forward_pass.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/mm.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "model/frozen_linear_at.h"
+#include "model/kernels/dequant.h"
+#include "model/kernels/lora.h"
+#include "model/kernels/vector_math.h"
+
+namespace sluice {
+namespace {
+
+// Fewer multiply-adds than this a task aren't worth waking another core.
+constexpr std::int64_t kTaskWork = 16384;
+
+// Rows of output that a core takes at least; whole cache lines of every output row.
+constexpr std::int64_t kOutputGrain = 32;
+
+template <class Fn>
+void parallel(std::int64_t n, std::int64_t grain, const Fn& fn) {
+  if (n <= grain) {
+    if (n > 0) fn(std::int64_t{0}, n);
+    return;
+  }
+  at::parallel_for(0, n, grain, fn);
+}
+
+std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
+
+void grow(std::vector<float>& v, std::int64_t n) {
+  if (v.size() < size(n)) v.resize(size(n));
+}
+
+at::Tensor view(float* data, std::int64_t rows, std::int64_t cols) { return at::from_blob(data, {rows, cols}, at::kFloat); }
+at::Tensor view(const float* data, std::int64_t rows, std::int64_t cols) {
+  return view(const_cast<float*>(data), rows, cols);  // from_blob takes no const; nothing writes it
+}
+
+}  // namespace
+
+ForwardPass::ForwardPass(std::shared_ptr<const TransformerWeights> weights, KvCache& cache)
+    : weights_(std::move(weights)), config_(weights_->config), cache_(cache) {}
+
+template <class Fn>
+void ForwardPass::each_row(std::int64_t work_per_row, const Fn& fn) {
+  const std::int64_t grain = std::max<std::int64_t>(1, kTaskWork / std::max<std::int64_t>(work_per_row, 1));
+  parallel(static_cast<std::int64_t>(rows_.size()), grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r) fn(r);
+  });
+}
+
+void ForwardPass::plan(std::span<const PassPiece> pieces) {
+  rows_.clear();
+  chunks_.clear();
+  first_row_.assign(pieces.size(), 0);
+  any_adapter_ = false;
+  lora_rank_ = 0;
+  for (const bool integer : {true, false}) {
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      const PassPiece& p = pieces[i];
+      if ((p.count <= kIntegerRows) != integer) continue;
+      first_row_[i] = static_cast<int>(rows_.size());
+      if (!integer) chunks_.push_back({first_row_[i], p.count, p.adapter});
+      for (int t = 0; t < p.count; ++t) rows_.push_back({p.first_position + t, p.blocks, p.adapter});
+      if (integer && p.adapter != nullptr) {
+        any_adapter_ = true;
+        lora_rank_ = std::max(lora_rank_, p.adapter->rank());
+      }
+    }
+    if (integer) integer_rows_ = static_cast<int>(rows_.size());
+  }
+}
+
+void ForwardPass::run(std::span<const PassPiece> pieces) {
+  plan(pieces);
+  const std::int64_t n = static_cast<std::int64_t>(rows_.size());
+  const std::int64_t hidden = config_.hidden, head_dim = config_.head_dim, half = head_dim / 2;
+  grow(x_, n * hidden);
+  grow(normed_, n * hidden);
+  grow(projected_, n * hidden);
+  grow(q_, n * config_.q_size());
+  grow(attended_, n * config_.q_size());
+  grow(k_, n * config_.kv_size());
+  grow(v_, n * config_.kv_size());
+  grow(gate_, n * config_.ffn);
+  grow(up_, n * config_.ffn);
+  grow(cos_sin_, n * head_dim);
+  attention_.resize(static_cast<std::size_t>(std::max(at::get_num_threads(), 1)));
+
+  const WeightMatrix& embedding = weights_->embedding;
+  const std::size_t stride = size(row_bytes(embedding.type, embedding.cols));
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    for (int t = 0; t < pieces[i].count; ++t) {
+      dequantize_row(embedding.type, embedding.data + size(pieces[i].tokens[t]) * stride, hidden,
+                     x_.data() + (first_row_[i] + t) * hidden);
+    }
+  }
+  // Angle = position * inverse frequency, in f32 as the models were trained.
+  each_row(half * 64, [&](std::int64_t r) {
+    float* out = cos_sin_.data() + r * head_dim;
+    const float position = static_cast<float>(rows_[size(r)].position);
+    for (std::int64_t i = 0; i < half; ++i) {
+      const float angle = position * weights_->rope.inverse[size(i)];
+      out[i] = std::cos(angle) * weights_->rope.magnitude;
+      out[half + i] = std::sin(angle) * weights_->rope.magnitude;
+    }
+  });
+  for (int i = 0; i < config_.layers; ++i) layer(i);
+}
+
+void ForwardPass::layer(int index) {
+  const LayerWeights& w = weights_->layers[size(index)];
+  const std::int64_t hidden = config_.hidden, ffn = config_.ffn;
+  norm_rows(w.attention_norm);
+  apply(index, normed_.data(), hidden_blocks_,
+        std::array{Output{Linear::kQ, q_.data()}, Output{Linear::kK, k_.data()}, Output{Linear::kV, v_.data()}});
+  rotate_and_store(index);
+  attend(index);
+  apply(index, attended_.data(), attention_blocks_, std::array{Output{Linear::kO, projected_.data()}});
+  each_row(hidden, [&](std::int64_t r) { add_in_place(projected_.data() + r * hidden, hidden, x_.data() + r * hidden); });
+
+  norm_rows(w.ffn_norm);
+  apply(index, normed_.data(), hidden_blocks_, std::array{Output{Linear::kGate, gate_.data()}, Output{Linear::kUp, up_.data()}});
+  each_row(ffn * 8, [&](std::int64_t r) {
+    silu_mul(gate_.data() + r * ffn, up_.data() + r * ffn, ffn, gate_.data() + r * ffn);
+  });
+  apply(index, gate_.data(), ffn_blocks_, std::array{Output{Linear::kDown, projected_.data()}});
+  each_row(hidden, [&](std::int64_t r) { add_in_place(projected_.data() + r * hidden, hidden, x_.data() + r * hidden); });
+}
+
+void ForwardPass::norm_rows(const float* weight) {
+  const std::int64_t hidden = config_.hidden;
+  each_row(hidden * 2, [&](std::int64_t r) {
+    rms_norm(x_.data() + r * hidden, weight, hidden, config_.rms_eps, normed_.data() + r * hidden);
+  });
+}
+
+void ForwardPass::apply(int layer, const float* in, ActivationBlocks& activations, std::span<const Output> outputs) {
+  if (integer_rows_ > 0) {
+    const std::int64_t cols = config_.linear_cols(outputs[0].linear);
+    activations.resize(integer_rows_, cols);
+    parallel(integer_rows_, std::max<std::int64_t>(1, kTaskWork / cols), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; ++r) activations.set_row(r, in + r * cols);
+    });
+    apply_integer(layer, activations, outputs);
+  }
+  if (!chunks_.empty()) apply_chunks(layer, in, outputs);
+}
+
+// hidden = A x for every integer row with an adapter, split over rows, layers and halves of the rank.
+void ForwardPass::lora_down_rows(int layer, const ActivationBlocks& activations, std::span<const Output> outputs) {
+  const std::int64_t count = static_cast<std::int64_t>(outputs.size());
+  grow(lora_hidden_, count * integer_rows_ * lora_rank_);
+  const std::int64_t work = activations.cols() * lora_rank_ / 2;
+  const std::int64_t grain = std::max<std::int64_t>(1, kTaskWork / 2 / std::max<std::int64_t>(work, 1));
+  parallel(count * integer_rows_ * 2, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t task = begin; task < end; ++task) {
+      const std::int64_t half = task / (count * integer_rows_), o = task / integer_rows_ % count, r = task % integer_rows_;
+      const LoraAdapter* adapter = rows_[size(r)].adapter;
+      const LoraAdapter::Module* m = adapter == nullptr ? nullptr : adapter->module(layer, outputs[size(o)].linear);
+      if (m == nullptr) continue;
+      const std::int64_t middle = m->rank / 2;
+      const std::int64_t first = half == 0 ? 0 : middle, n = half == 0 ? middle : m->rank - middle;
+      lora_down(activations.floats(r), m->a.data() + first * activations.cols(), activations.cols(), n,
+                lora_hidden_.data() + (o * integer_rows_ + r) * lora_rank_ + first);
+    }
+  });
+}
+
+void ForwardPass::apply_integer(int layer, const ActivationBlocks& activations, std::span<const Output> outputs) {
+  const LayerWeights& weights = weights_->layers[size(layer)];
+  if (any_adapter_) lora_down_rows(layer, activations, outputs);
+  std::int64_t total = 0;
+  for (const Output& o : outputs) total += config_.linear_rows(o.linear);
+  const std::int64_t work = activations.cols() * integer_rows_;
+  const std::int64_t grain = std::max(kOutputGrain, kTaskWork * 2 / std::max<std::int64_t>(work, 1));
+  parallel(total, grain, [&](std::int64_t begin, std::int64_t end) {
+    std::int64_t base = 0;
+    for (std::size_t o = 0; o < outputs.size(); ++o) {
+      const WeightMatrix& w = weights.linear(outputs[o].linear);
+      const std::int64_t first = std::max(begin, base) - base, last = std::min(end, base + w.rows) - base;
+      base += w.rows;
+      if (first >= last) continue;
+      float* y = outputs[o].y;
+      matvec_rows(w.type, w.data, first, last, activations, y, w.rows);
+      for (std::int64_t r = 0; r < integer_rows_; ++r) {
+        float* row = y + r * w.rows;
+        if (w.bias != nullptr) add_in_place(w.bias + first, last - first, row + first);
+        const LoraAdapter* adapter = any_adapter_ ? rows_[size(r)].adapter : nullptr;
+        const LoraAdapter::Module* m = adapter == nullptr ? nullptr : adapter->module(layer, outputs[o].linear);
+        if (m == nullptr) continue;
+        lora_up(lora_hidden_.data() + (static_cast<std::int64_t>(o) * integer_rows_ + r) * lora_rank_, m->b_t.data(), w.rows,
+                m->rank, m->scale, first, last, row);
+      }
+    }
+  });
+}
+
+void ForwardPass::apply_chunks(int layer, const float* in, std::span<const Output> outputs) {
+  const LayerWeights& weights = weights_->layers[size(layer)];
+  for (const Output& o : outputs) {
+    const WeightMatrix& w = weights.linear(o.linear);
+    std::vector<at::Tensor> xs, ys;
+    for (const Chunk& c : chunks_) {
+      xs.push_back(view(in + c.first_row * w.cols, c.count, w.cols));
+      ys.push_back(view(o.y + c.first_row * w.rows, c.count, w.rows));
+    }
+    frozen_linear_out(w, xs, ys);
+    for (std::size_t i = 0; i < chunks_.size(); ++i) {
+      const LoraAdapter* adapter = chunks_[i].adapter;
+      const LoraAdapter::Module* m = adapter == nullptr ? nullptr : adapter->module(layer, o.linear);
+      if (m == nullptr) continue;
+      const at::Tensor t = at::mm(xs[i], view(m->a.data(), m->rank, w.cols).t());
+      ys[i].addmm_(t, view(m->b_t.data(), m->rank, w.rows), 1, m->scale);
+    }
+  }
+}
+
+void ForwardPass::rotate_and_store(int layer) {
+  const LayerWeights& w = weights_->layers[size(layer)];
+  const std::int64_t head_dim = config_.head_dim;
+  each_row((config_.q_size() + config_.kv_size()) * 2, [&](std::int64_t r) {
+    const Row& row = rows_[size(r)];
+    const float* cos_sin = cos_sin_.data() + r * head_dim;
+    float* q = q_.data() + r * config_.q_size();
+    for (int h = 0; h < config_.heads; ++h, q += head_dim) {
+      if (w.q_norm != nullptr) rms_norm(q, w.q_norm, head_dim, config_.rms_eps, q);
+      rotary_split(q, cos_sin, head_dim);
+    }
+    const int block = (*row.blocks)[size(row.position / kKvBlock)];
+    const std::int64_t offset = row.position % kKvBlock * head_dim;
+    float* k = k_.data() + r * config_.kv_size();
+    const float* v = v_.data() + r * config_.kv_size();
+    for (int h = 0; h < config_.kv_heads; ++h, k += head_dim, v += head_dim) {
+      if (w.k_norm != nullptr) rms_norm(k, w.k_norm, head_dim, config_.rms_eps, k);
+      rotary_split(k, cos_sin, head_dim);
+      std::copy_n(k, head_dim, cache_.keys(block, layer, h) + offset);
+      std::copy_n(v, head_dim, cache_.values(block, layer, h) + offset);
+    }
+  });
+}
+
+void ForwardPass::attend(int layer) {
+  const std::int64_t head_dim = config_.head_dim, kv_heads = config_.kv_heads, group = config_.heads / kv_heads;
+  const float scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
+  const std::int64_t tasks = static_cast<std::int64_t>(rows_.size()) * kv_heads;
+  parallel(tasks, 1, [&](std::int64_t begin, std::int64_t end) {
+    AttentionState& state = attention_[size(at::get_thread_num())];
+    for (std::int64_t task = begin; task < end; ++task) {
+      const std::int64_t r = task / kv_heads;
+      const int h = static_cast<int>(task % kv_heads);
+      const Row& row = rows_[size(r)];
+      const std::int64_t first_head = r * config_.q_size() + h * group * head_dim;
+      state.begin(group, head_dim);
+      for (int position = 0, b = 0; position <= row.position; position += kKvBlock, ++b) {
+        const int block = (*row.blocks)[size(b)];
+        state.add_segment(q_.data() + first_head, cache_.keys(block, layer, h), cache_.values(block, layer, h), head_dim,
+                          std::min(kKvBlock, row.position + 1 - position), scale);
+      }
+      state.finish(attended_.data() + first_head);
+    }
+  });
+}
+
+void ForwardPass::gather_normed(std::span<const RowRef> rows) {
+  const std::int64_t hidden = config_.hidden;
+  grow(head_in_, static_cast<std::int64_t>(rows.size()) * hidden);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    rms_norm(x_.data() + row_of(rows[i]) * hidden, weights_->final_norm, hidden, config_.rms_eps,
+             head_in_.data() + static_cast<std::int64_t>(i) * hidden);
+  }
+}
+
+const float* ForwardPass::logits(std::span<const RowRef> rows) {
+  const WeightMatrix& head = weights_->head;
+  const std::int64_t n = static_cast<std::int64_t>(rows.size());
+  gather_normed(rows);
+  grow(logits_, n * head.rows);
+  quantize_activations(head_in_.data(), n, head.cols, head.cols, head_blocks_);
+  parallel(head.rows, kOutputGrain, [&](std::int64_t begin, std::int64_t end) {
+    matvec_rows(head.type, head.data, begin, end, head_blocks_, logits_.data(), head.rows);
+  });
+  return logits_.data();
+}
+
+const float* ForwardPass::score_logits(std::span<const RowRef> rows) {
+  if (static_cast<int>(rows.size()) <= kIntegerRows) return logits(rows);
+  const WeightMatrix& head = weights_->head;
+  const std::int64_t n = static_cast<std::int64_t>(rows.size());
+  gather_normed(rows);
+  grow(logits_, n * head.rows);
+  at::Tensor y = view(logits_.data(), n, head.rows);
+  frozen_linear_out(head, view(head_in_.data(), n, head.cols), y);
+  return logits_.data();
+}
+
+}  // namespace sluice

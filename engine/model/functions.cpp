@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <ATen/Parallel.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/silu.h>
+#include <ATen/ops/silu_backward.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <cmath>
+
+#include "model/frozen_linear_at.h"
+#include "model/functions_at.h"
+#include "model/kernels/vector_math.h"
+
+namespace sluice {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::variable_list;
+
+std::int64_t to_saved(const void* p) { return static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(p)); }
+template <class T>
+const T* from_saved(const c10::IValue& v) {
+  return reinterpret_cast<const T*>(static_cast<std::intptr_t>(v.toInt()));
+}
+
+template <class Fn>
+void each_row(std::int64_t rows, std::int64_t work, const Fn& fn) {
+  at::parallel_for(0, rows, std::max<std::int64_t>(1, 16384 / work), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r) fn(r);
+  });
+}
+
+// Inputs: x, then A and B of each adapted layer. `scales` are per layer, 0 = no adapter.
+class LoraLinears : public Function<LoraLinears> {
+ public:
+  static variable_list forward(AutogradContext* ctx, const at::Tensor& x, at::TensorList factors,
+                               const std::vector<std::int64_t>& weights, const std::vector<double>& scales) {
+    variable_list saved{x}, ys;
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      const auto& w = *reinterpret_cast<const WeightMatrix*>(static_cast<std::intptr_t>(weights[i]));
+      at::Tensor y = at::empty({x.size(0), w.rows}, x.options());
+      frozen_linear_out(w, x, y);
+      if (scales[i] != 0) {
+        const at::Tensor &a = factors[next], &b = factors[next + 1];
+        next += 2;
+        at::Tensor low = at::mm(x, a.t());
+        y.addmm_(low, b.t(), 1, scales[i]);
+        saved.insert(saved.end(), {a, b, low});
+      }
+      ys.push_back(std::move(y));
+    }
+    ctx->save_for_backward(std::move(saved));
+    ctx->saved_data["weights"] = weights;
+    ctx->saved_data["scales"] = scales;
+    ctx->set_materialize_grads(false);
+    return ys;
+  }
+
+  static variable_list backward(AutogradContext* ctx, const variable_list& dys) {
+    const variable_list saved = ctx->get_saved_variables();
+    const std::vector<std::int64_t> weights = ctx->saved_data["weights"].toIntVector();
+    const std::vector<double> scales = ctx->saved_data["scales"].toDoubleVector();
+    const at::Tensor& x = saved[0];
+    const bool need_x = ctx->needs_input_grad(0);
+    at::Tensor dx = need_x ? at::empty_like(x) : at::Tensor();
+    bool started = false;
+    variable_list grads{at::Tensor()};
+    std::size_t next = 1;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      const bool adapted = scales[i] != 0;
+      if (!dys[i].defined()) {
+        if (adapted) grads.insert(grads.end(), 2, at::Tensor());
+        next += adapted ? 3 : 0;
+        continue;
+      }
+      const at::Tensor dy = dys[i].contiguous();
+      if (need_x) {
+        const auto& w = *reinterpret_cast<const WeightMatrix*>(static_cast<std::intptr_t>(weights[i]));
+        frozen_linear_backward_out(w, dy, dx, started);
+        started = true;
+      }
+      if (!adapted) continue;
+      const at::Tensor &a = saved[next], &b = saved[next + 1], &low = saved[next + 2];
+      next += 3;
+      at::Tensor dlow = at::mm(dy, b).mul_(scales[i]);
+      grads.push_back(at::mm(dlow.t(), x));
+      grads.push_back(at::mm(dy.t(), low).mul_(scales[i]));
+      if (need_x) dx.addmm_(dlow, a);
+    }
+    if (need_x && started) grads[0] = dx;
+    grads.insert(grads.end(), 2, at::Tensor());  // weights, scales
+    return grads;
+  }
+};
+
+class RmsNorm : public Function<RmsNorm> {
+ public:
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, std::int64_t weight, double eps) {
+    const auto* w = reinterpret_cast<const float*>(static_cast<std::intptr_t>(weight));
+    const std::int64_t n = x.size(1);
+    at::Tensor y = at::empty_like(x);
+    const float* in = x.const_data_ptr<float>();
+    float* out = y.mutable_data_ptr<float>();
+    each_row(x.size(0), n, [&](std::int64_t r) { rms_norm(in + r * n, w, n, static_cast<float>(eps), out + r * n); });
+    ctx->save_for_backward({x});
+    ctx->saved_data["weight"] = weight;
+    ctx->saved_data["eps"] = eps;
+    return y;
+  }
+
+  // With s = 1 / rms: dx = s (g - x s^2 mean(g x)), g = dy * weight.
+  static variable_list backward(AutogradContext* ctx, const variable_list& dys) {
+    const at::Tensor x = ctx->get_saved_variables()[0], dy = dys[0].contiguous();
+    const auto* w = from_saved<float>(ctx->saved_data["weight"]);
+    const double eps = ctx->saved_data["eps"].toDouble();
+    const std::int64_t n = x.size(1);
+    at::Tensor dx = at::empty_like(x);
+    const float *xs = x.const_data_ptr<float>(), *gs = dy.const_data_ptr<float>();
+    float* out = dx.mutable_data_ptr<float>();
+    each_row(x.size(0), 4 * n, [&](std::int64_t r) {
+      const float *xr = xs + r * n, *gr = gs + r * n;
+      float* o = out + r * n;
+      for (std::int64_t i = 0; i < n; ++i) o[i] = gr[i] * w[i];
+      const double mean_square = static_cast<double>(dot(xr, xr, n)) / static_cast<double>(n);
+      const double s = 1.0 / std::sqrt(mean_square + eps);
+      const double along = static_cast<double>(dot(o, xr, n)) / static_cast<double>(n);
+      const float scale = static_cast<float>(s), back = static_cast<float>(s * s * s * along);
+      for (std::int64_t i = 0; i < n; ++i) o[i] = o[i] * scale - xr[i] * back;
+    });
+    return {dx, at::Tensor(), at::Tensor()};
+  }
+};
+
+// A rotation by `sign` times the angles.
+at::Tensor rotated(const at::Tensor& x, const at::Tensor& cos_sin, bool back) {
+  const std::int64_t head_dim = cos_sin.size(1), half = head_dim / 2, width = x.size(1);
+  at::Tensor y = at::empty_like(x);
+  const float *in = x.const_data_ptr<float>(), *angles = cos_sin.const_data_ptr<float>();
+  float* out = y.mutable_data_ptr<float>();
+  const float sign = back ? -1.0f : 1.0f;
+  each_row(x.size(0), 2 * width, [&](std::int64_t r) {
+    const float *c = angles + r * head_dim, *s = c + half;
+    for (std::int64_t h = 0; h < width; h += head_dim) {
+      const float *low = in + r * width + h, *high = low + half;
+      float* o = out + r * width + h;
+      for (std::int64_t i = 0; i < half; ++i) {
+        o[i] = low[i] * c[i] - sign * (high[i] * s[i]);
+        o[half + i] = high[i] * c[i] + sign * (low[i] * s[i]);
+      }
+    }
+  });
+  return y;
+}
+
+class Rotate : public Function<Rotate> {
+ public:
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& cos_sin) {
+    ctx->save_for_backward({cos_sin});
+    return rotated(x, cos_sin, false);
+  }
+  static variable_list backward(AutogradContext* ctx, const variable_list& dys) {
+    // The magnitude of cos and sin is that of the forward map, whose transpose this is.
+    return {rotated(dys[0].contiguous(), ctx->get_saved_variables()[0], true), at::Tensor()};
+  }
+};
+
+class SiluGate : public Function<SiluGate> {
+ public:
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& gate, const at::Tensor& up) {
+    const std::int64_t n = gate.size(1);
+    at::Tensor y = at::empty_like(gate);
+    const float *g = gate.const_data_ptr<float>(), *u = up.const_data_ptr<float>();
+    float* out = y.mutable_data_ptr<float>();
+    each_row(gate.size(0), 8 * n, [&](std::int64_t r) { silu_mul(g + r * n, u + r * n, n, out + r * n); });
+    ctx->save_for_backward({gate, up});
+    return y;
+  }
+  static variable_list backward(AutogradContext* ctx, const variable_list& dys) {
+    const variable_list saved = ctx->get_saved_variables();
+    at::Tensor dup = at::silu(saved[0]).mul_(dys[0]);
+    at::Tensor dgate = at::silu_backward(at::mul(dys[0], saved[1]), saved[0]);
+    return {dgate, dup};
+  }
+};
+
+// [n, heads * head_dim] rows of one sequence as [1, heads, n, head_dim].
+at::Tensor heads_first(const at::Tensor& x, std::int64_t heads) {
+  return x.view({x.size(0), heads, -1}).transpose(0, 1).unsqueeze(0);
+}
+
+// A key or value head for every query head.
+at::Tensor repeated(const at::Tensor& x, std::int64_t kv_heads, std::int64_t group) {
+  const std::int64_t n = x.size(0), head_dim = x.size(1) / kv_heads;
+  return x.view({n, kv_heads, 1, head_dim}).expand({n, kv_heads, group, head_dim}).reshape({n, kv_heads * group * head_dim});
+}
+
+class PackedAttention : public Function<PackedAttention> {
+ public:
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                            const std::vector<std::int64_t>& starts, std::int64_t heads, std::int64_t kv_heads) {
+    at::Tensor out = at::empty_like(q);
+    variable_list saved{q, k, v, out};
+    for (std::size_t s = 0; s + 1 < starts.size(); ++s) {
+      const auto part = [&](const at::Tensor& x) { return x.narrow(0, starts[s], starts[s + 1] - starts[s]); };
+      auto [o, lse] = at::_scaled_dot_product_flash_attention_for_cpu(
+          heads_first(part(q), heads), heads_first(repeated(part(k), kv_heads, heads / kv_heads), heads),
+          heads_first(repeated(part(v), kv_heads, heads / kv_heads), heads), 0.0, /*is_causal=*/true);
+      part(out).view({-1, heads, q.size(1) / heads}).copy_(o.squeeze(0).transpose(0, 1));
+      saved.push_back(lse);
+    }
+    ctx->save_for_backward(std::move(saved));
+    ctx->saved_data["starts"] = starts;
+    ctx->saved_data["heads"] = heads;
+    ctx->saved_data["kv_heads"] = kv_heads;
+    return out;
+  }
+
+  static variable_list backward(AutogradContext* ctx, const variable_list& dys) {
+    const variable_list saved = ctx->get_saved_variables();
+    const std::vector<std::int64_t> starts = ctx->saved_data["starts"].toIntVector();
+    const std::int64_t heads = ctx->saved_data["heads"].toInt(), kv_heads = ctx->saved_data["kv_heads"].toInt();
+    const std::int64_t group = heads / kv_heads, head_dim = saved[0].size(1) / heads;
+    const at::Tensor dout = dys[0].contiguous();
+    at::Tensor dq = at::empty_like(saved[0]), dk = at::empty_like(saved[1]), dv = at::empty_like(saved[2]);
+    for (std::size_t s = 0; s + 1 < starts.size(); ++s) {
+      const auto part = [&](const at::Tensor& x) { return x.narrow(0, starts[s], starts[s + 1] - starts[s]); };
+      auto [gq, gk, gv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
+          heads_first(part(dout), heads), heads_first(part(saved[0]), heads),
+          heads_first(repeated(part(saved[1]), kv_heads, group), heads),
+          heads_first(repeated(part(saved[2]), kv_heads, group), heads), heads_first(part(saved[3]), heads), saved[4 + s], 0.0,
+          /*is_causal=*/true);
+      part(dq).view({-1, heads, head_dim}).copy_(gq.squeeze(0).transpose(0, 1));
+      const std::int64_t n = starts[s + 1] - starts[s];
+      const auto summed = [&](const at::Tensor& g) {  // [1, heads, n, head_dim] -> [n, kv_heads, head_dim]
+        return g.view({kv_heads, group, n, head_dim}).sum(1).transpose(0, 1);
+      };
+      part(dk).view({n, kv_heads, head_dim}).copy_(summed(gk.contiguous()));
+      part(dv).view({n, kv_heads, head_dim}).copy_(summed(gv.contiguous()));
+    }
+    return {dq, dk, dv, at::Tensor(), at::Tensor(), at::Tensor()};
+  }
+};
+
+using BlockFunction = std::function<at::Tensor(const at::Tensor&)>;
+
+// Lets the graph own the function.
+struct HeldFunction : torch::CustomClassHolder {
+  explicit HeldFunction(BlockFunction f) : fn(std::move(f)) {}
+  BlockFunction fn;
+};
+
+class Checkpoint : public Function<Checkpoint> {
+ public:
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, at::TensorList leaves,
+                            const c10::intrusive_ptr<HeldFunction>& held) {
+    variable_list saved{x};
+    saved.insert(saved.end(), leaves.begin(), leaves.end());
+    ctx->save_for_backward(std::move(saved));
+    ctx->saved_data["fn"] = c10::IValue::make_capsule(held);
+    return held->fn(x);
+  }
+
+  static variable_list backward(AutogradContext* ctx, const variable_list& dys) {
+    const variable_list saved = ctx->get_saved_variables();
+    const auto held = c10::static_intrusive_pointer_cast<HeldFunction>(ctx->saved_data["fn"].toCapsule());
+    const at::AutoGradMode with_grad(true);
+    variable_list inputs(saved.begin(), saved.end());
+    // The block's input asks for a gradient even where the graph before it does not: LoRA factors of every block count.
+    inputs[0] = saved[0].detach().requires_grad_(true);
+    const at::Tensor y = held->fn(inputs[0]);
+    variable_list grads = torch::autograd::grad({y}, inputs, {dys[0]}, false, false, /*allow_unused=*/true);
+    if (!ctx->needs_input_grad(0)) grads[0] = at::Tensor();
+    grads.emplace_back();  // fn
+    return grads;
+  }
+};
+
+// Tiles of rows x vocabulary; z / tau of each is made here and nowhere kept.
+constexpr std::int64_t kTileRows = 256;
+constexpr std::int64_t kTileVocab = 8192;
+
+struct Tile {
+  std::int64_t row, rows, entry, entries;
+  at::Tensor logits;  // [rows, entries]
+  at::Tensor panel;   // [entries, hidden]
+};
+
+// Calls fn for each tile, vocabulary outermost, so that each panel of the head is dequantised once.
+template <class Fn>
+void each_tile(const WeightMatrix& head, const at::Tensor& hidden, const Fn& fn) {
+  thread_local at::Tensor scratch;
+  const std::int64_t step = std::min(kTileVocab, panel_rows(head)), m = hidden.size(0);
+  if (!scratch.defined()) scratch = at::empty({kTileRows * kTileVocab}, at::kFloat);
+  for (std::int64_t entry = 0; entry < head.rows; entry += step) {
+    const std::int64_t entries = std::min(step, head.rows - entry);
+    const at::Tensor panel = dequantised_panel(head, entry, entry + entries);
+    for (std::int64_t row = 0; row < m; row += kTileRows) {
+      const std::int64_t rows = std::min(kTileRows, m - row);
+      at::Tensor logits = scratch.narrow(0, 0, rows * entries).view({rows, entries});
+      at::mm_out(logits, hidden.narrow(0, row, rows), panel.t());
+      fn(Tile{row, rows, entry, entries, logits, panel});
+    }
+  }
+}
+
+class LogprobRows : public Function<LogprobRows> {
+ public:
+  static variable_list forward(AutogradContext* ctx, const at::Tensor& hidden, const at::Tensor& targets, const at::Tensor& tau,
+                               std::int64_t head_address) {
+    const auto& head = *reinterpret_cast<const WeightMatrix*>(static_cast<std::intptr_t>(head_address));
+    const std::int64_t m = hidden.size(0);
+    at::Tensor lp = at::empty({m}, at::kFloat), entropy = at::empty({m}, at::kFloat), top1 = at::empty({m}, at::kLong);
+    at::Tensor log_z = at::empty({m}, at::kDouble);
+    const auto* target = targets.const_data_ptr<std::int64_t>();
+    const float* t = tau.const_data_ptr<float>();
+    struct Running {
+      double log_z = -std::numeric_limits<double>::infinity();
+      double mean = 0;  // of z / tau under the softmax of what was seen
+      double target = 0;
+      float best = -std::numeric_limits<float>::infinity();
+      std::int64_t best_entry = 0;
+    };
+    std::vector<Running> all(static_cast<std::size_t>(m));
+    each_tile(head, hidden, [&](const Tile& tile) {
+      float* logits = tile.logits.mutable_data_ptr<float>();
+      each_row(tile.rows, tile.entries * 8, [&](std::int64_t i) {
+        const std::int64_t r = tile.row + i;
+        Running& run = all[static_cast<std::size_t>(r)];
+        float* z = logits + i * tile.entries;
+        const std::int64_t best = arg_max(z, tile.entries);
+        if (z[best] > run.best) run.best = z[best], run.best_entry = tile.entry + best;
+        const float inverse = 1.0f / t[r];
+        if (target[r] >= tile.entry && target[r] < tile.entry + tile.entries) {
+          run.target = static_cast<double>(z[target[r] - tile.entry]) / static_cast<double>(t[r]);
+        }
+        const double part = static_cast<double>(log_sum_exp(z, tile.entries, inverse));
+        const double log_z_new = std::max(run.log_z, part) + std::log1p(std::exp(-std::abs(run.log_z - part)));
+        const double mean = scaled_mean(z, tile.entries, inverse);
+        run.mean = run.mean * std::exp(run.log_z - log_z_new) + mean * std::exp(part - log_z_new);
+        run.log_z = log_z_new;
+      });
+    });
+    for (std::int64_t r = 0; r < m; ++r) {
+      const Running& run = all[static_cast<std::size_t>(r)];
+      lp.mutable_data_ptr<float>()[r] = static_cast<float>(run.target - run.log_z);
+      entropy.mutable_data_ptr<float>()[r] = static_cast<float>(run.log_z - run.mean);
+      top1.mutable_data_ptr<std::int64_t>()[r] = run.best_entry;
+      log_z.mutable_data_ptr<double>()[r] = run.log_z;
+    }
+    ctx->save_for_backward({hidden, targets, tau, log_z, entropy});
+    ctx->saved_data["head"] = head_address;
+    ctx->mark_non_differentiable({top1});
+    ctx->set_materialize_grads(false);
+    return {lp, entropy, top1};
+  }
+
+  // dz = (g_lp (onehot - p) - g_H p (log p + H)) / tau; dh = dz W.
+  static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+    const variable_list saved = ctx->get_saved_variables();
+    const auto& head = *from_saved<WeightMatrix>(ctx->saved_data["head"]);
+    const at::Tensor& hidden = saved[0];
+    if (!grads[0].defined() && !grads[1].defined()) return {at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor()};
+    const auto* target = saved[1].const_data_ptr<std::int64_t>();
+    const float* t = saved[2].const_data_ptr<float>();
+    const double* log_z = saved[3].const_data_ptr<double>();
+    const float* entropy = saved[4].const_data_ptr<float>();
+    const at::Tensor g_lp = grads[0].defined() ? grads[0].contiguous() : at::Tensor();
+    const at::Tensor g_h = grads[1].defined() ? grads[1].contiguous() : at::Tensor();
+    const float* gl = g_lp.defined() ? g_lp.const_data_ptr<float>() : nullptr;
+    const float* gh = g_h.defined() ? g_h.const_data_ptr<float>() : nullptr;
+    at::Tensor dh = at::empty_like(hidden).zero_();
+    each_tile(head, hidden, [&](const Tile& tile) {
+      float* logits = tile.logits.mutable_data_ptr<float>();
+      each_row(tile.rows, tile.entries * 8, [&](std::int64_t i) {
+        const std::int64_t r = tile.row + i;
+        float* z = logits + i * tile.entries;
+        const float inverse = 1.0f / t[r];
+        const double part = static_cast<double>(log_sum_exp(z, tile.entries, inverse));
+        const float share = static_cast<float>(std::exp(part - log_z[r]));
+        for (std::int64_t v = 0; v < tile.entries; ++v) z[v] *= inverse;
+        const float lp_grad = gl == nullptr ? 0.0f : gl[r] * inverse, h_grad = gh == nullptr ? 0.0f : gh[r] * inverse;
+        if (h_grad == 0) {
+          softmax(z, tile.entries);
+          const float factor = -lp_grad * share;
+          for (std::int64_t v = 0; v < tile.entries; ++v) z[v] *= factor;
+        } else {
+          thread_local std::vector<float> p;
+          p.assign(z, z + tile.entries);
+          softmax(p.data(), tile.entries);
+          const float offset = static_cast<float>(static_cast<double>(entropy[r]) - log_z[r]);
+          for (std::int64_t v = 0; v < tile.entries; ++v) {
+            z[v] = -p[static_cast<std::size_t>(v)] * share * (lp_grad + h_grad * (z[v] + offset));
+          }
+        }
+        if (target[r] >= tile.entry && target[r] < tile.entry + tile.entries) z[target[r] - tile.entry] += lp_grad;
+      });
+      dh.narrow(0, tile.row, tile.rows).addmm_(tile.logits, tile.panel);
+    });
+    return {dh, at::Tensor(), at::Tensor(), at::Tensor()};
+  }
+
+ private:
+  // Mean of z * scale under softmax(z * scale); z is scratch afterwards.
+  static double scaled_mean(float* z, std::int64_t n, float scale) {
+    thread_local std::vector<float> p;
+    p.resize(static_cast<std::size_t>(n));
+    for (std::int64_t i = 0; i < n; ++i) p[static_cast<std::size_t>(i)] = z[i] *= scale;
+    softmax(p.data(), n);
+    // Relative to the largest, so that the products stay small and the f32 sum precise.
+    const float best = z[arg_max(z, n)];
+    for (std::int64_t i = 0; i < n; ++i) z[i] -= best;
+    return static_cast<double>(best) + static_cast<double>(dot(p.data(), z, n));
+  }
+};
+
+}  // namespace
+
+std::vector<at::Tensor> lora_linears(std::span<const LinearPair> layers, const at::Tensor& x) {
+  std::vector<at::Tensor> factors;
+  std::vector<std::int64_t> weights;
+  std::vector<double> scales;
+  for (const LinearPair& l : layers) {
+    weights.push_back(to_saved(l.weight));
+    const bool adapted = l.lora != nullptr && l.lora->scale != 0;
+    scales.push_back(adapted ? static_cast<double>(l.lora->scale) : 0.0);
+    if (adapted) factors.insert(factors.end(), {l.lora->a, l.lora->b});
+  }
+  return LoraLinears::apply(x, at::TensorList(factors), weights, scales);
+}
+
+at::Tensor rms_norm_rows(const at::Tensor& x, const float* weight, double eps) {
+  return RmsNorm::apply(x, to_saved(weight), eps);
+}
+
+at::Tensor rotate(const at::Tensor& x, const at::Tensor& cos_sin) { return Rotate::apply(x, cos_sin); }
+
+at::Tensor silu_gate(const at::Tensor& gate, const at::Tensor& up) { return SiluGate::apply(gate, up); }
+
+at::Tensor packed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                            std::span<const std::int32_t> seq_start, int heads, int kv_heads) {
+  const std::vector<std::int64_t> starts(seq_start.begin(), seq_start.end());
+  return PackedAttention::apply(q, k, v, starts, std::int64_t{heads}, std::int64_t{kv_heads});
+}
+
+at::Tensor checkpointed(std::function<at::Tensor(const at::Tensor&)> fn, const at::Tensor& x,
+                        const std::vector<at::Tensor>& leaves) {
+  return Checkpoint::apply(x, at::TensorList(leaves), c10::make_intrusive<HeldFunction>(std::move(fn)));
+}
+
+LogprobTensors logprob_rows(const WeightMatrix& head, const at::Tensor& hidden, const at::Tensor& targets,
+                            const at::Tensor& tau) {
+  variable_list out = LogprobRows::apply(hidden, targets, tau, to_saved(&head));
+  return {out[0], out[1], out[2]};
+}
+
+}  // namespace sluice

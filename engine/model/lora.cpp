@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "model/lora.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "model/kernels/lora.h"
+
+namespace sluice {
+
+double lora_scale(int rank, double alpha, bool rslora) {
+  return rslora ? alpha / std::sqrt(static_cast<double>(rank)) : alpha / rank;
+}
+
+LoraAdapter::LoraAdapter(const ModelConfig& config, const LoraData& data, VersionId version)
+    : version_(version), content_hash_(data.content_hash), modules_(static_cast<std::size_t>(config.layers)) {
+  for (const LoraFactors& f : data.modules) {
+    Module& m = modules_[static_cast<std::size_t>(f.layer)][static_cast<std::size_t>(f.linear)];
+    m.rank = f.rank;
+    m.scale = f.scale;
+    m.a = f.a;
+    m.b_t.resize(f.b.size());
+    lora_transpose_b(f.b.data(), config.linear_rows(f.linear), f.rank, m.b_t.data());
+    rank_ = std::max(rank_, f.rank);
+    bytes_ += static_cast<std::int64_t>((f.a.size() + f.b.size()) * sizeof(float));
+  }
+}
+
+bool LoraAdapter::fits(const ModelConfig& config) const {
+  if (modules_.size() != static_cast<std::size_t>(config.layers)) return false;
+  for (const auto& layer : modules_) {
+    for (const Linear l : kAllLinears) {
+      const Module& m = layer[static_cast<std::size_t>(l)];
+      const auto rank = static_cast<std::size_t>(m.rank);
+      if (m.a.size() != rank * static_cast<std::size_t>(config.linear_cols(l)) ||
+          m.b_t.size() != rank * static_cast<std::size_t>(config.linear_rows(l))) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace sluice
