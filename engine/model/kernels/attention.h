@@ -3,7 +3,7 @@
 // segment by segment (as its blocks lie in memory) with a running maximum, so that no score buffer grows with the
 // context. All query heads that share a KV head go together: each key and value row is read once for all of them.
 // The result depends on queries, rows and segment borders only: batch-invariant where the cache's blocks have a fixed
-// size. Pure functions, thread-safe, run-time dispatch.
+// size. Run-time dispatch.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace sluice {
 
-// Running softmax-weighted sum of `heads` query heads. Reusable: begin() starts anew and keeps the memory. One thread.
+// Running softmax-weighted sum of the query heads of one KV head. begin() starts anew and keeps the memory. One thread.
 class AttentionState {
  public:
   void begin(std::int64_t heads, std::int64_t head_size);
@@ -25,13 +25,13 @@ class AttentionState {
   // out: [heads, head_size]. Precondition: at least one position was taken in.
   void finish(float* out) const;
 
-  // For the kernels.
-  std::int64_t heads = 0;
-  std::int64_t head_size = 0;
-  std::vector<float> max;      // per head, of the scaled scores so far
-  std::vector<float> sum;      // per head, of exp(score - max)
-  std::vector<float> weighted; // [heads, head_size], of exp(score - max) * value
-  std::vector<float> scores;   // scratch of one chunk
+ private:
+  std::int64_t heads_ = 0;
+  std::int64_t head_size_ = 0;
+  std::vector<float> max_;       // per head, of the scaled scores so far
+  std::vector<float> sum_;       // per head, of exp(score - max)
+  std::vector<float> weighted_;  // [heads, head_size], sum of exp(score - max) * value
+  std::vector<float> scores_;    // of one chunk, per head
 };
 
 }  // namespace sluice

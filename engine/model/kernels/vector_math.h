@@ -30,7 +30,7 @@ void axpy(float a, const float* x, std::int64_t n, float* y);
 // y[i] += x[i]
 void add_in_place(const float* x, std::int64_t n, float* y);
 
-// Rotary embedding on one head, in place. `cos_sin` holds head_size / 2 cosines, then as many sines.
+// Rotary embedding on one head, in place; head_size is a multiple of 8. `cos_sin` holds head_size / 2 cosines, then as many sines.
 // Interleaved (Llama's GGUF order): pairs (2i, 2i+1). Split (Qwen, Hugging Face order): pairs (i, i + head_size / 2).
 void rotary_interleaved(float* head, const float* cos_sin, std::int64_t head_size);
 void rotary_split(float* head, const float* cos_sin, std::int64_t head_size);

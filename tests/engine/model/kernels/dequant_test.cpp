@@ -50,7 +50,7 @@ TEST(Dequant, EqualsTheGgufPackageBitForBit) {
     std::vector<float> out(row.values.size());
     reference::dequantize_row(row.type, row.blocks.data(), n, out.data());
     EXPECT_TRUE(same_bits(out, row.values)) << "reference";
-    on_every_target([&](std::int64_t) {
+    on_every_target([&] {
       std::fill(out.begin(), out.end(), NAN);
       dequantize_row(row.type, row.blocks.data(), n, out.data());
       EXPECT_TRUE(same_bits(out, row.values));
@@ -75,7 +75,7 @@ TEST(Dequant, PlainTypesOfAnyLengthAndAddress) {
     for (std::int64_t n = 0; n <= 40; ++n) {
       std::vector<float> expected(n), out(n);
       reference::dequantize_row(type, bytes.data() + 1, n, expected.data());
-      on_every_target([&](std::int64_t) {
+      on_every_target([&] {
         dequantize_row(type, bytes.data() + 1, n, out.data());
         EXPECT_TRUE(same_bits(out, expected)) << block_type_name(type) << " " << n;
       });
@@ -97,7 +97,7 @@ TEST(Dequant, AllHalves) {
   EXPECT_TRUE(std::signbit(half_to_float(0x8000)));
   std::vector<float> expected(halves.size()), out(halves.size());
   for (std::size_t i = 0; i < halves.size(); ++i) expected[i] = half_to_float(halves[i]);
-  on_every_target([&](std::int64_t) {
+  on_every_target([&] {
     dequantize_row(BlockType::kF16, reinterpret_cast<const std::byte*>(halves.data()), 65536, out.data());
     EXPECT_TRUE(same_bits(out, expected));
   });

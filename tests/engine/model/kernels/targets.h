@@ -3,20 +3,21 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
-#include <cstdint>
 #include <functional>
+#include <string>
+
+#include "model/kernels/target.h"
 
 namespace sluice {
 
-inline void on_every_target(const std::function<void(std::int64_t target)>& check) {
-  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    SCOPED_TRACE(hwy::TargetName(target));
-    hwy::SetSupportedTargetsForTest(target);
-    check(target);
+inline void on_every_target(const std::function<void()>& check) {
+  for (const std::string& target : kernel_targets()) {
+    SCOPED_TRACE(target);
+    ASSERT_TRUE(use_kernel_target(target));
+    check();
   }
-  hwy::SetSupportedTargetsForTest(0);
+  use_kernel_target("best");
 }
 
 }  // namespace sluice
