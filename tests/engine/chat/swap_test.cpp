@@ -28,23 +28,24 @@ class StepHolder {
     MutexLock lock(mu_);
     const bool mixed = std::any_of(step.versions.begin(), step.versions.end(), [&](VersionId v) { return v != step.versions[0]; });
     if (mixed) ++mixed_steps_;
-    if (!wanted_) return {};
+    const int mine = held_;
+    if (let_go_ == mine) return {};
     in_flight_ = static_cast<int>(step.versions.size());
     changed_.notify_all();
-    while (wanted_) changed_.wait(mu_);
+    while (let_go_ < mine) changed_.wait(mu_);
     return {};
   }
   // Returns the number of sequences in the step that is now held.
   int hold() {
     MutexLock lock(mu_);
-    wanted_ = true;
+    ++held_;
     in_flight_ = 0;
     while (in_flight_ == 0) changed_.wait(mu_);
     return in_flight_;
   }
   void let_go() {
     MutexLock lock(mu_);
-    wanted_ = false;
+    let_go_ = held_;
     changed_.notify_all();
   }
   int mixed_steps() const {
@@ -55,7 +56,8 @@ class StepHolder {
  private:
   mutable Mutex mu_;
   CondVar changed_;
-  bool wanted_ SLUICE_GUARDED_BY(mu_) = false;
+  int held_ SLUICE_GUARDED_BY(mu_) = 0;    // holds asked for, counted: a step waits for the end of its own
+  int let_go_ SLUICE_GUARDED_BY(mu_) = 0;
   int in_flight_ SLUICE_GUARDED_BY(mu_) = 0;
   int mixed_steps_ SLUICE_GUARDED_BY(mu_) = 0;
 };
