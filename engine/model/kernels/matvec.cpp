@@ -64,10 +64,12 @@ HWY_INLINE VI multiply_words(const VW (&w)[4], const std::int16_t* x) {
   sum = _mm512_dpwssd_epi32(sum, w[2].raw, hn::Load(DW(), x + 2 * kWords).raw);
   return VI{_mm512_dpwssd_epi32(sum, w[3].raw, hn::Load(DW(), x + 3 * kWords).raw)};
 #else
+  // Written out: GCC keeps a loop over w, and w in memory.
   VI sum0 = hn::Zero(DI()), sum1 = hn::Zero(DI());
-  for (int v = 0; v < 4; ++v) {
-    sum0 = hn::ReorderWidenMulAccumulate(DI(), w[v], hn::Load(DW(), x + v * kWords), sum0, sum1);
-  }
+  sum0 = hn::ReorderWidenMulAccumulate(DI(), w[0], hn::Load(DW(), x), sum0, sum1);
+  sum0 = hn::ReorderWidenMulAccumulate(DI(), w[1], hn::Load(DW(), x + kWords), sum0, sum1);
+  sum0 = hn::ReorderWidenMulAccumulate(DI(), w[2], hn::Load(DW(), x + 2 * kWords), sum0, sum1);
+  sum0 = hn::ReorderWidenMulAccumulate(DI(), w[3], hn::Load(DW(), x + 3 * kWords), sum0, sum1);
   return hn::RearrangeToOddPlusEven(sum0, sum1);
 #endif
 }
