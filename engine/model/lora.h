@@ -22,7 +22,7 @@ struct LoraConfig {
   bool rslora = false;
   bool gaussian = false;             // A normal with sd 1/rank instead of uniform in +-1/sqrt(in)
   std::vector<Linear> targets{std::begin(kAllLinears), std::end(kAllLinears)};
-  std::vector<int> layers;           // empty = all
+  std::vector<int> layers{};         // empty = all
 };
 
 double lora_scale(int rank, double alpha, bool rslora);
