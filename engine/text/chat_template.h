@@ -30,9 +30,9 @@ struct ChatMessage {
 struct RenderOptions {
   bool add_generation_prompt = true;   // end with the opening of the assistant's turn
   bool continue_final_message = false;  // end right after the last message's text instead; excludes the former
-  DataValue tools;                      // null or a list of tool descriptions
-  DataValue documents;                  // null or a list
-  DataValue::Dict kwargs;               // further names the template may read (chat_template_kwargs)
+  DataValue tools = {};                      // null or a list of tool descriptions
+  DataValue documents = {};                  // null or a list
+  DataValue::Dict kwargs = {};               // further names the template may read (chat_template_kwargs)
   std::int64_t now_unix = -1;           // time for strftime_now, in seconds UTC; -1 = the clock
 };
 

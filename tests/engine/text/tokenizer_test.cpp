@@ -108,7 +108,7 @@ TEST_F(TokenizerTest, StreamFlushesAHalfCharacterAsReplacement) {
 TEST_F(TokenizerTest, TOK8_LongRunsAreLinear) {
   for (const std::string unit : {"a", "1", " ", "\n", "!", "\t", "\xC3\xA9", " \n", "a1", "\xCC\x81"}) {
     std::string text;
-    while (text.size() < 400'000) text += unit;
+    while (text.size() < 100'000) text += unit;
     EXPECT_EQ(tokenizer_->decode(encode(text)), text) << unit;
     EXPECT_EQ(tokenizer_->decode(encode(text + "x")), text + "x") << unit;
   }

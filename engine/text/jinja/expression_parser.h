@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The expression half of the parser, by recursive descent in the order of precedence of Jinja's own grammar.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "text/jinja/lexer.h"
+#include "text/jinja/syntax.h"
+
+namespace sluice::jinja {
+
+class TokenStream {
+ public:
+  explicit TokenStream(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
+
+  const Token& peek(std::size_t ahead = 0) const { return tokens_[std::min(at_ + ahead, tokens_.size() - 1)]; }
+  Token take() { return tokens_[at_ + 1 < tokens_.size() ? at_++ : at_]; }
+  bool skip(std::string_view op) {
+    const bool found = peek().is(op);
+    if (found) take();
+    return found;
+  }
+  bool skip_name(std::string_view name) {
+    const bool found = peek().is_name(name);
+    if (found) take();
+    return found;
+  }
+  int line() const { return peek().line; }
+  Status expect(std::string_view op);
+  // "unexpected X", where something else should stand.
+  Status unexpected(std::string_view wanted) const;
+
+ private:
+  std::vector<Token> tokens_;
+  std::size_t at_ = 0;
+};
+
+class ExpressionParser {
+ public:
+  explicit ExpressionParser(TokenStream& tokens) : tokens_(tokens) {}
+
+  Result<ExprPtr> expression();              // with `a if b else c`
+  Result<ExprPtr> without_conditional();     // for the iterable of a loop, whose `if` is the loop's
+  Result<ExprPtr> tuple();                   // expression, or several with commas
+  Result<std::vector<std::string>> targets();  // names with commas, maybe in parentheses
+
+ private:
+  using Rule = Result<ExprPtr> (ExpressionParser::*)();
+
+  Result<ExprPtr> guarded(Rule rule);
+  Result<ExprPtr> left_associative(Rule operand, std::initializer_list<std::string_view> operators);
+  Result<ExprPtr> or_();
+  Result<ExprPtr> and_();
+  Result<ExprPtr> not_();
+  Result<ExprPtr> compare();
+  Result<ExprPtr> sum();
+  Result<ExprPtr> concat();
+  Result<ExprPtr> product();
+  Result<ExprPtr> power();
+  Result<ExprPtr> unary();          // with filters and tests behind it
+  Result<ExprPtr> unary_no_filter();
+  Result<ExprPtr> primary();
+  Result<ExprPtr> parenthesized();
+  Result<ExprPtr> list_literal();
+  Result<ExprPtr> dict_literal();
+  Result<ExprPtr> number();
+  Result<ExprPtr> postfix(ExprPtr base);
+  Result<ExprPtr> subscript(ExprPtr base);
+  Result<ExprPtr> filters(ExprPtr base);
+  Result<ExprPtr> test(ExprPtr base);
+  Status arguments(Expr& call);
+
+  TokenStream& tokens_;
+  int depth_ = 0;
+};
+
+// Sets depth from the parts; kInvalidArgument where it passes kMaxSyntaxDepth.
+Result<ExprPtr> finish(ExprPtr expr);
+
+}  // namespace sluice::jinja

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Rendered prompts equal to jinja2's, set up as Hugging Face does: templates in the manner of popular families, and
+// snippets for each construct. What jinja2 refuses must be refused here too.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "golden_vocabulary.h"
+#include "text/chat_template.h"
+#include "text/jinja.h"
+
+namespace sluice {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+DataValue to_data(const Json& json) {
+  if (json.is_boolean()) return json.get<bool>();
+  if (json.is_number_integer()) return json.get<std::int64_t>();
+  if (json.is_number_float()) return json.get<double>();
+  if (json.is_string()) return json.get<std::string>();
+  if (json.is_array()) {
+    DataValue::List list;
+    for (const Json& item : json) list.push_back(to_data(item));
+    return list;
+  }
+  if (json.is_object()) {
+    DataValue::Dict dict;
+    for (const auto& [key, item] : json.items()) dict.emplace_back(key, to_data(item));
+    return dict;
+  }
+  return {};
+}
+
+ChatMessage to_message(const Json& json) {
+  ChatMessage message;
+  for (const auto& [key, item] : json.items()) {
+    if (key == "role") {
+      message.role = item.get<std::string>();
+    } else if (key == "content") {
+      message.content = to_data(item);
+    } else if (key == "name") {
+      message.name = item.get<std::string>();
+    } else if (key == "tool_calls") {
+      message.tool_calls = to_data(item);
+    } else {
+      message.extra.emplace_back(key, to_data(item));
+    }
+  }
+  return message;
+}
+
+class TemplateGolden : public ::testing::Test {
+ protected:
+  TemplateGolden() {
+    std::ifstream in(golden::data_path("chat_templates.json"));
+    golden_ = Json::parse(in);
+  }
+  Json golden_;
+};
+
+TEST_F(TemplateGolden, TPL3_PromptsEqualJinja2) {
+  std::map<std::string, std::shared_ptr<const ChatTemplate>> templates;
+  for (const auto& [name, source] : golden_["templates"].items()) {
+    auto made = ChatTemplate::create(source.get<std::string>(), "<s>", "</s>");
+    ASSERT_TRUE(made.ok()) << name << ": " << (made.ok() ? "" : made.status().message());
+    templates[name] = *made;
+  }
+  ASSERT_GE(golden_["cases"].size(), 100u);
+  for (const Json& one : golden_["cases"]) {
+    const Json& conversation = golden_["conversations"][one["conversation"].get<std::size_t>()];
+    std::vector<ChatMessage> messages;
+    for (const Json& message : conversation["messages"]) messages.push_back(to_message(message));
+    RenderOptions options;
+    options.add_generation_prompt = conversation.value("add_generation_prompt", true);
+    if (conversation.contains("tools")) options.tools = to_data(conversation["tools"]);
+    if (conversation.contains("kwargs")) options.kwargs = std::get<DataValue::Dict>(to_data(conversation["kwargs"]).v);
+    options.now_unix = golden_["now"].get<std::int64_t>();
+    const auto segments = templates[one["template"].get<std::string>()]->render(messages, options);
+    if (one.contains("error")) {
+      EXPECT_FALSE(segments.ok()) << one;
+      if (!segments.ok()) {
+        EXPECT_NE(segments.status().message().find("line "), std::string::npos);
+      }
+    } else {
+      ASSERT_TRUE(segments.ok()) << one << (segments.ok() ? "" : segments.status().message());
+      EXPECT_EQ(join_segments(*segments), one["text"].get<std::string>()) << one["template"] << conversation;
+    }
+  }
+}
+
+TEST_F(TemplateGolden, SnippetsEqualJinja2) {
+  ASSERT_GE(golden_["snippets"].size(), 90u);
+  for (const Json& one : golden_["snippets"]) {
+    const std::string source = one["source"].get<std::string>();
+    std::vector<std::pair<std::string, jinja::Value>> globals;
+    for (const auto& [name, value] : golden_["values"].items()) {
+      globals.emplace_back(name, *jinja::from_data(to_data(value), jinja::kFromData));
+    }
+    auto parsed = jinja::Template::parse(source);
+    Result<jinja::MarkedText> text = parsed.ok() ? (*parsed)->render(globals, {.now_unix = golden_["now"].get<std::int64_t>()})
+                                                 : Result<jinja::MarkedText>(parsed.status());
+    if (one.contains("error")) {
+      EXPECT_FALSE(text.ok()) << source << " gave " << (text.ok() ? text->text() : "");
+      if (!text.ok()) {
+        EXPECT_NE(text.status().message().find("line 1"), std::string::npos) << text.status().message();
+      }
+    } else {
+      EXPECT_TRUE(text.ok()) << source << "\n" << (text.ok() ? "" : text.status().message());
+      if (text.ok()) {
+        EXPECT_EQ(text->text(), one["text"].get<std::string>()) << source;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Limits, error messages and the marks that tell data from template; what constructs mean is in the golden test.
+#include "text/jinja.h"
+
+#include <gtest/gtest.h>
+
+namespace sluice::jinja {
+namespace {
+
+using Globals = std::vector<std::pair<std::string, Value>>;
+
+Value data(std::string text) { return Value(MarkedText(std::move(text), kFromData)); }
+
+Result<MarkedText> render(const std::string& source, Globals globals = {}, std::int64_t steps = 4'000'000) {
+  SLUICE_ASSIGN_OR_RETURN(auto parsed, Template::parse(source));
+  return parsed->render(std::move(globals), {.max_steps = steps});
+}
+
+std::string error(const std::string& source, Globals globals = {}) {
+  const auto text = render(source, std::move(globals));
+  return text.ok() ? "" : text.status().message();
+}
+
+// Data in brackets, template text as it is.
+std::string marks(const std::string& source, Globals globals) {
+  const auto text = render(source, std::move(globals));
+  EXPECT_TRUE(text.ok()) << (text.ok() ? "" : text.status().message());
+  if (!text.ok()) return {};
+  std::string out;
+  for (std::size_t i = 0; i < text->size(); ++i) {
+    const bool is_data = text->mark(i) != kFromTemplate;
+    const bool was_data = i > 0 && text->mark(i - 1) != kFromTemplate;
+    if (is_data && !was_data) out += '[';
+    if (!is_data && was_data) out += ']';
+    out += text->text()[i];
+  }
+  if (text->size() > 0 && text->mark(text->size() - 1) != kFromTemplate) out += ']';
+  return out;
+}
+
+TEST(JinjaMarks, EveryStringOperationKeepsThem) {
+  const Globals globals = {{"x", data("  ab,cd  ")}, {"y", data("hi")}};
+  EXPECT_EQ(marks("<{{ y }}>", globals), "<[hi]>");
+  EXPECT_EQ(marks("{{ 'a' + y + 'b' ~ y }}", globals), "a[hi]b[hi]");
+  EXPECT_EQ(marks("{{ x | trim }}", globals), "[ab,cd]");
+  EXPECT_EQ(marks("{{ x.strip().split(',') | join('|') }}", globals), "[ab]|[cd]");
+  EXPECT_EQ(marks("{{ ('<' + y + '>') | upper }}", globals), "<[HI]>");
+  EXPECT_EQ(marks("{{ ('<' + y + '>').title() }}", globals), "<[Hi]>");
+  EXPECT_EQ(marks("{{ ('<' + y + '>')[1:] }}{{ ('<' + y)[::-1] }}", globals), "[hi]>[ih]<");
+  EXPECT_EQ(marks("{{ y | replace('h', 'H') }}{{ 'a-b' | replace('-', y) }}", globals), "H[i]a[hi]b");
+  EXPECT_EQ(marks("{{ ['<', y] | join }}{{ y * 2 }}", globals), "<[hihihi]");
+  EXPECT_EQ(marks("{% set z %}<{{ y }}>{% endset %}{{ z }}", globals), "<[hi]>");
+  EXPECT_EQ(marks("{% macro m(a) %}<{{ a }}>{% endmacro %}{{ m(y) | trim }}", globals), "<[hi]>");
+  EXPECT_EQ(marks("{% for c in y %}{{ c }}.{% endfor %}", globals), "[h].[i].");
+  EXPECT_EQ(marks("{{ nope | default(y) }}{{ y if true else 'n' }}{{ y[0] }}{{ y | first }}", globals), "[hihihh]");
+  EXPECT_EQ(marks("{{ y | tojson }}{{ {'k': y} | tojson }}", globals), "[\"hi\"]{\"k\": [\"hi\"]}");
+  EXPECT_EQ(marks("{{ [y] }}{{ y | indent(2, true) }}", globals), "[['hi']]  [hi]");
+  EXPECT_EQ(marks("{{ {'a': y}.a }}{{ {'a': y}.values() | list | first }}", globals), "[hihi]");
+}
+
+TEST(JinjaErrors, NameTheLine) {
+  EXPECT_EQ(error("a\nb {{ nope.x }}"), "chat template, line 2: 'nope' is undefined");
+  EXPECT_EQ(error("\n\n{% frobnicate %}"), "chat template, line 3: the block \"frobnicate\" is unknown or out of place");
+  EXPECT_EQ(error("{{ 1 | frob }}"), "chat template, line 1: the filter \"frob\" is unknown");
+  EXPECT_EQ(error("{{ 1 is frob }}"), "chat template, line 1: the test \"frob\" is unknown");
+  EXPECT_EQ(error("x\n{{ raise_exception('Roles must alternate') }}"), "chat template, line 2: Roles must alternate");
+  EXPECT_EQ(error("{% if x %}\n"), "chat template, line 1: unexpected the end of the template, wanted {% endif %}");
+  EXPECT_EQ(error("{% macro m(a) %}\n\n{{ a + 1 }}{% endmacro %}\n{{ m('x') }}"),
+            "chat template, line 3: \"+\" can't join str and int");
+  EXPECT_NE(error("\xFF"), "");
+}
+
+TEST(JinjaErrors, TruncatedTemplatesNeverCrash) {
+  const std::string whole =
+      "a{# c #}{% raw %}{{{% endraw %}{%- set x = {'a': [1, (2, 3)], \"b\\x41\": -1.5e3} -%}{% for k, v in x.items() if v %}"
+      "{{ k | default('d', true) ~ v[0:1:-1] }}{% elif %}{% endfor %}{% macro m(a, b=2) %}{{ a }}{% endmacro %}{{ m(1, b=3) }}";
+  for (std::size_t n = 0; n <= whole.size(); ++n) {
+    (void)render(whole.substr(0, n));
+    (void)render(whole.substr(n));
+    (void)render(whole.substr(0, n) + whole.substr(std::min(n + 1, whole.size())));
+  }
+}
+
+TEST(JinjaLimits, EndlessWorkStops) {
+  EXPECT_NE(error("{% for a in range(99999) %}{% for b in range(99999) %}{{ b }}{% endfor %}{% endfor %}").find("too many steps"),
+            std::string::npos);
+  EXPECT_NE(error("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}").find("nests too deeply"), std::string::npos);
+  EXPECT_NE(error("{{ range(100001) }}"), "");
+}
+
+TEST(JinjaLimits, GrowthStops) {
+  const std::string doubling = "{% set n = namespace(s='xxxxxxxxxxxxxxxx') %}{% for i in range(99) %}{% set n.s = n.s ";
+  EXPECT_NE(error(doubling + "+ n.s %}{% endfor %}"), "");
+  EXPECT_NE(error(doubling + "| replace('x', 'xxxxxxxxxxxxxxxx') %}{% endfor %}"), "");
+  EXPECT_NE(error(doubling + "* 1000 %}{% endfor %}"), "");
+  EXPECT_NE(error("{% set n = namespace(s=[1]) %}{% for i in range(99) %}{% set n.s = [n.s, n.s] %}{% endfor %}{{ n.s }}"), "");
+  EXPECT_NE(error("{% set n = namespace(s=[1]) %}{% for i in range(999) %}{% set n.s = [n.s] %}{% endfor %}"), "");
+  EXPECT_NE(error("{{ 9223372036854775807 + 1 }}"), "");
+  EXPECT_NE(error("{{ 2 ** 64 }}"), "");
+  EXPECT_NE(error("{{ 9223372036854775808 }}"), "");
+}
+
+TEST(JinjaLimits, DeepSyntaxIsRefused) {
+  const auto repeat = [](const std::string& text, int n) {
+    std::string out;
+    for (int i = 0; i < n; ++i) out += text;
+    return out;
+  };
+  for (const std::string& source :
+       {"{{ " + repeat("(", 5000) + "1" + repeat(")", 5000) + " }}", "{{ " + repeat("[", 5000) + repeat("]", 5000) + " }}",
+        "{{ " + repeat("not ", 5000) + "1 }}", "{{ " + repeat("- ", 5000) + "1 }}", "{{ 1" + repeat(" + 1", 5000) + " }}",
+        "{{ x" + repeat(".a", 5000) + " }}", "{{ 1" + repeat(" | string", 5000) + " }}", "{{ x" + repeat("[0]", 5000) + " }}",
+        "{{ " + repeat("1 if 1 else ", 5000) + "1 }}", repeat("{% if 1 %}", 5000) + repeat("{% endif %}", 5000),
+        "{{ x" + repeat("()", 5000) + " }}", "{{ " + repeat("{1:", 5000) + "1" + repeat("}", 5000) + " }}"}) {
+    EXPECT_NE(error(source).find("deep"), std::string::npos) << source.substr(0, 40) << error(source);
+  }
+  const std::string flat = repeat("{% if x %}a{% elif y %}b{% endif %}{{ x }}", 5000);
+  EXPECT_EQ(error(flat), "");
+}
+
+TEST(JinjaLimits, ANamespaceMayHoldItself) {
+  EXPECT_EQ(error("{% set n = namespace(a=1) %}{% set n.a = [n] %}{% set n.b = n %}ok"), "");
+}
+
+TEST(JinjaLimits, LargeDictsAndManyNamesCostSteps) {
+  DataValue::Dict large;
+  for (int i = 0; i < 200'000; ++i) large.emplace_back("key" + std::to_string(i), i);
+  const Globals globals = {{"d", *from_data(large, kFromData)}};
+  EXPECT_EQ(error("{{ d == d }}{{ d.key199999 }}{% for k, v in d.items() %}{{ v }}{% endfor %}", globals), "");
+  EXPECT_NE(error("{% for k in d %}{{ d[k] }}{% endfor %}", globals).find("too many steps"), std::string::npos);
+  std::string many;
+  for (int i = 0; i < 20'000; ++i) many += "{% set v" + std::to_string(i) + " = 1 %}";
+  EXPECT_NE(error(many).find("too many steps"), std::string::npos);
+}
+
+TEST(JinjaLimits, HostileSearchesAreLinear) {
+  const std::string many(1'000'000, 'a');
+  const Globals globals = {{"x", data(many)}, {"y", data(many.substr(0, 500'000) + "b")}};
+  EXPECT_EQ(render("{{ y in x }}{{ x.count(y) }}{{ x.find(y) }}{{ x.split(y) | length }}", globals)->text(), "False0-11");
+}
+
+}  // namespace
+}  // namespace sluice::jinja
