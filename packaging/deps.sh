@@ -33,7 +33,7 @@ fail() { tail -n 15 "$log" >&2; echo "deps: $1" >&2; exit 1; }
 apt update >/dev/null || fail "apt-get update failed: check the network and /etc/apt/sources.list"
 # One line a download or package would be hundreds: every twentieth is enough to see that it moves.
 apt install --no-install-recommends "${missing[@]}" | awk '
-  / newly installed| to remove/ { print "deps:   " $0; fflush() }
+  / newly installed/ { print "deps:   " $0; fflush() }
   /^Get:/ { if (++got % 20 == 0) { print "deps:   " got " packages downloaded"; fflush() } }
   /^Setting up / { if (++set % 20 == 0) { print "deps:   " set " packages set up"; fflush() } }' \
   || fail "apt-get could not install: ${missing[*]}"

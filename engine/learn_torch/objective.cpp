@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "learn_torch/objective_at.h"
 
-#include <ATen/ops/full_like.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/zeros_like.h>
 

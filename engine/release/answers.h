@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,8 +39,9 @@ class PendingAnswer {
 class AnswerMaker {
  public:
   virtual ~AnswerMaker() = default;
-  virtual Result<std::unique_ptr<PendingAnswer>> start(const VersionPass& pass, const TaskPrompt& prompt,
-                                                       std::uint64_t seed, Purpose purpose) = 0;
+  // Returns once the answer is under way. `gone` is asked now and then while it waits for that; true ends it with kCancelled.
+  virtual Result<std::unique_ptr<PendingAnswer>> start(const VersionPass& pass, const TaskPrompt& prompt, std::uint64_t seed,
+                                                       Purpose purpose, const std::function<bool()>& gone) = 0;
   // Log-probs of the answer's tokens under another version, at the sampling temperature; one per token.
   virtual Result<std::vector<float>> score(const VersionPass& pass, const ShadowAnswer& answer) = 0;
 };
@@ -50,7 +52,7 @@ class ChatAnswers final : public AnswerMaker {
   ChatAnswers(CompletionService& service, const Store& store, const TaskRecipe& recipe, SessionId session);
 
   Result<std::unique_ptr<PendingAnswer>> start(const VersionPass& pass, const TaskPrompt& prompt, std::uint64_t seed,
-                                               Purpose purpose) override;
+                                               Purpose purpose, const std::function<bool()>& gone) override;
   Result<std::vector<float>> score(const VersionPass& pass, const ShadowAnswer& answer) override;
 
  private:

@@ -58,7 +58,7 @@ class Evaluator {
   Evaluator& operator=(const Evaluator&) = delete;
 
   void start(bool paused = false);
-  void notify();        // a candidate was registered, the serving version or freezing changed, settings moved
+  void notify();        // a candidate was registered, or something that may let the gate go on: unfrozen, settings moved
   void pause();         // stands still at the next pair; what was in flight is measured again with the same seeds
   void resume();
   void stop();          // joins; an open evaluation is gone on with after the next start. Idempotent
@@ -67,19 +67,33 @@ class Evaluator {
   EvaluatorState state() const;
 
  private:
-  class Evaluation;     // one candidate under measurement
+  struct Evaluation;            // one candidate under measurement
+  struct Flight;                // one prompt on its way through the arms
+  enum class Step { kGoOn, kDone, kInterrupted, kDropped, kTryLater };
 
   void loop();
-  void take_next();
-  void measure(Evaluation& evaluation);
-  bool measure_probes(Evaluation& evaluation);
-  bool measure_pairs(Evaluation& evaluation);
-  bool conclude(Evaluation& evaluation, bool pool_exhausted);
-  Result<std::vector<ShadowAnswer>> probe_answers(VersionId version);
+  bool wait_for_work();
+  Step evaluate(VersionId candidate);
+  Step prepare(Evaluation& e);
+  void read_memo(Evaluation& e);
+  Status write_memo(const Evaluation& e);
+  void plan(Evaluation& e);
+  Step measure_probes(Evaluation& e);
+  Step probe_kl(Evaluation& e, const std::vector<ShadowAnswer>& answers);
+  Step measure_pairs(Evaluation& e);
+  Step take_pair(Evaluation& e, Flight& flight);
+  bool fill(Evaluation& e, Flight& flight, EvidenceRow& row, bool& equal);
+  Step verdict_of(Evaluation& e, bool pool_exhausted);
+  Evidence evidence_of(const Evaluation& e, bool pool_exhausted) const;
+  Result<std::vector<ShadowAnswer>> answer_all(const std::vector<std::pair<VersionPass, std::size_t>>& jobs,
+                                               VersionId& at_fault);
+  void launch(Evaluation& e, Flight& flight);
   std::optional<Result<ShadowAnswer>> wait_for(PendingAnswer& answer);
+  std::pair<double, double> score(const TaskPrompt& prompt, const ShadowAnswer& answer) const;
   bool interrupted() const;
-  GateSettingsRow settings_now() const;
-  void publish_state(EvaluatorState state);
+  bool outdated(const Evaluation& e) const;
+  void show(EvaluatorState::Phase phase, const Evaluation* e, const Decision& so_far);
+  void log(LogLevel level, const std::string& text) const;
 
   Store& store_;
   Registry& registry_;

@@ -232,6 +232,33 @@ Result<ProbeEvidence> probe_of_decision(std::string_view invariants_json) {
   return probe_of(value.at("probe"));
 }
 
+std::string memo_to_json(const EvaluationMemo& m) {
+  return text_of({{"candidate", m.candidate.value},
+                  {"incumbent", m.incumbent.value},
+                  {"anchor", m.anchor.value},
+                  {"attempt", m.attempt},
+                  {"settings", m.settings.value},
+                  {"started_us", m.started_us},
+                  {"tokens", m.tokens},
+                  {"probe", probe_object(m.probe)}});
+}
+
+Result<EvaluationMemo> memo_from_json(std::string_view text) {
+  SLUICE_ASSIGN_OR_RETURN(const json value, parse(text, "evaluation memo"));
+  EvaluationMemo m;
+  for (const auto& [name, place] :
+       {std::pair("candidate", &m.candidate.value), std::pair("incumbent", &m.incumbent.value),
+        std::pair("anchor", &m.anchor.value), std::pair("attempt", &m.attempt), std::pair("settings", &m.settings.value),
+        std::pair("started_us", &m.started_us), std::pair("tokens", &m.tokens)}) {
+    const auto it = value.is_object() ? value.find(name) : value.end();
+    if (it == value.end() || !it->is_number_integer()) return corrupt("evaluation memo lacks \"" + std::string(name) + "\"");
+    *place = it->get<std::int64_t>();
+  }
+  if (!value.contains("probe")) return corrupt("evaluation memo lacks \"probe\"");
+  SLUICE_ASSIGN_OR_RETURN(m.probe, probe_of(value.at("probe")));
+  return m;
+}
+
 std::string protected_to_json(const std::string& metric, const Decision& d) {
   if (metric.empty()) return "[]";
   return text_of(json::array({{{"name", metric},

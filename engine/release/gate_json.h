@@ -24,4 +24,16 @@ std::string invariants_to_json(const ProbeEvidence& probe, const Decision& decis
 Result<ProbeEvidence> probe_of_decision(std::string_view invariants_json);
 std::string protected_to_json(const std::string& metric, const Decision& decision);
 
+// What an evaluation must remember besides its evidence rows to go on after a restart.
+struct EvaluationMemo {
+  VersionId candidate, incumbent, anchor;
+  std::int64_t attempt = 0;
+  SettingsId settings;          // in force when it began
+  std::int64_t started_us = 0;
+  std::int64_t tokens = 0;      // generated so far
+  ProbeEvidence probe;
+};
+std::string memo_to_json(const EvaluationMemo& memo);
+Result<EvaluationMemo> memo_from_json(std::string_view text);
+
 }  // namespace sluice

@@ -75,12 +75,18 @@ class Driver {
 
  private:
   struct Job;
+  static constexpr const char* kChatPath = "/v1/chat/completions";
+
   Driver(TaskRecipe recipe, DriverOptions options);
   void work();
   bool take(Job& job);
   DriverEvent run(HttpClient& client, const Job& job);
-  void send_verdict(HttpClient& client, const Job& job, const Reply& reply, DriverEvent& event);
+  void send_verdict(HttpClient& client, DriverEvent& event);
+  void finish(const DriverEvent& event);
+  Result<HttpResponse> post(HttpClient& client, const std::string& path, const std::string& body, const HttpCall& call);
+  bool pause_for(std::chrono::milliseconds time);  // false: stopping
   HttpCall call() const;
+  void update_done() SLUICE_REQUIRES(mu_);
 
   const TaskRecipe recipe_;
   const DriverOptions options_;
@@ -92,9 +98,9 @@ class Driver {
   PromptStream stream_ SLUICE_GUARDED_BY(mu_);
   DriverCounts counts_ SLUICE_GUARDED_BY(mu_);
   std::int64_t max_requests_ SLUICE_GUARDED_BY(mu_);
-  std::int64_t failures_in_a_row_ SLUICE_GUARDED_BY(mu_) = 0;
+  bool telling_ SLUICE_GUARDED_BY(mu_) = false;  // a listener runs: callbacks come one at a time
   bool stopping_ SLUICE_GUARDED_BY(mu_) = false;
-  std::vector<std::thread> threads_;
+  std::vector<std::thread> threads_;  // touched by start() and stop() only
 };
 
 }  // namespace sluice

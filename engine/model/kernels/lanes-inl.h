@@ -32,12 +32,11 @@ constexpr std::int64_t kLanes = hn::MaxLanes(DF());
 constexpr std::int64_t kBlocksPerVector = kLanes / 4;
 static_assert(kBlocksPerVector == 1 || kBlocksPerVector == 2 || kBlocksPerVector == 4);
 
-// IEEE halves to floats. The generic way is half_to_float's (blocks.h).
-HWY_INLINE VF halves_to_floats(const std::uint16_t* at) {
+// The IEEE halves in the low 16 bits of each lane. The generic way is half_to_float's (blocks.h).
+HWY_INLINE VF low_halves_to_floats(hn::Vec<DU> bits) {
 #if HWY_TARGET <= HWY_AVX2
-  return hn::PromoteTo(DF(), hn::BitCast(hn::Rebind<hwy::float16_t, DF>(), hn::LoadU(DH(), at)));
+  return hn::PromoteTo(DF(), hn::BitCast(hn::Rebind<hwy::float16_t, DF>(), hn::TruncateTo(DH(), bits)));
 #else
-  const auto bits = hn::PromoteTo(DU(), hn::LoadU(DH(), at));
   const auto magnitude = hn::And(bits, hn::Set(DU(), 0x7fffu));
   const auto scaled = hn::Mul(hn::BitCast(DF(), hn::ShiftLeft<13>(magnitude)), hn::Set(DF(), 0x1p112f));
   const auto special = hn::BitCast(DI(), magnitude) > hn::Set(DI(), 0x7bff);

@@ -64,10 +64,12 @@ HWY_INLINE VI multiply_words(const VW (&w)[4], const std::int16_t* x) {
   sum = _mm512_dpwssd_epi32(sum, w[2].raw, hn::Load(DW(), x + 2 * kWords).raw);
   return VI{_mm512_dpwssd_epi32(sum, w[3].raw, hn::Load(DW(), x + 3 * kWords).raw)};
 #else
+  // Written out: GCC keeps a loop over w, and w in memory.
   VI sum0 = hn::Zero(DI()), sum1 = hn::Zero(DI());
-  for (int v = 0; v < 4; ++v) {
-    sum0 = hn::ReorderWidenMulAccumulate(DI(), w[v], hn::Load(DW(), x + v * kWords), sum0, sum1);
-  }
+  sum0 = hn::ReorderWidenMulAccumulate(DI(), w[0], hn::Load(DW(), x), sum0, sum1);
+  sum0 = hn::ReorderWidenMulAccumulate(DI(), w[1], hn::Load(DW(), x + kWords), sum0, sum1);
+  sum0 = hn::ReorderWidenMulAccumulate(DI(), w[2], hn::Load(DW(), x + 2 * kWords), sum0, sum1);
+  sum0 = hn::ReorderWidenMulAccumulate(DI(), w[3], hn::Load(DW(), x + 3 * kWords), sum0, sum1);
   return hn::RearrangeToOddPlusEven(sum0, sum1);
 #endif
 }
@@ -79,6 +81,28 @@ HWY_INLINE void accumulate(const VW (&w)[4], VF d, const std::int16_t* x, const 
   ((acc[I] = hn::MulAdd(hn::ConvertTo(DF(), multiply_words(w, x + I * kQuadValues)),
                         hn::Mul(d, repeat_per_block(scales + I * kQuadBlocks)), acc[I])),
    ...);
+}
+
+// What the kernel reads of a group.
+struct GroupData {
+  const std::int16_t* values;
+  const float* scales;
+  const float* sums;
+  std::int64_t padded_blocks;
+};
+
+HWY_INLINE hn::Vec<hn::Full128<float>> fold_to_four(VF v) {
+#if HWY_MAX_BYTES >= 64
+  const hn::Half<DF> d8;
+  const hn::Half<decltype(d8)> d4;
+  const auto v8 = hn::Add(hn::LowerHalf(d8, v), hn::UpperHalf(d8, v));
+  return hn::Add(hn::LowerHalf(d4, v8), hn::UpperHalf(d4, v8));
+#elif HWY_MAX_BYTES == 32
+  const hn::Half<DF> d4;
+  return hn::Add(hn::LowerHalf(d4, v), hn::UpperHalf(d4, v));
+#else
+  return v;
+#endif
 }
 
 // The minima of a row's blocks times the sums of the activations' blocks.
@@ -93,55 +117,80 @@ HWY_INLINE void accumulate_minima(const float* m, std::int64_t padded, const flo
   }
 }
 
+// The sums over the lanes of four vectors.
+HWY_INLINE void store_sums(VF a, VF b, VF c, VF d, float* out, std::int64_t stride) {
+  const hn::Full128<float> d4;
+  const auto va = fold_to_four(a), vb = fold_to_four(b), vc = fold_to_four(c), vd = fold_to_four(d);
+  const auto ab = hn::Add(hn::InterleaveLower(d4, va, vb), hn::InterleaveUpper(d4, va, vb));
+  const auto cd = hn::Add(hn::InterleaveLower(d4, vc, vd), hn::InterleaveUpper(d4, vc, vd));
+  alignas(16) float sums[4];
+  hn::Store(hn::Add(hn::ConcatLowerLower(d4, cd, ab), hn::ConcatUpperUpper(d4, cd, ab)), d4, sums);
+  for (int i = 0; i < 4; ++i) out[i * stride] = sums[i];
+}
+
+template <std::size_t kRows>
+HWY_INLINE void store_rows(const VF (&acc)[kRows], float* out, std::int64_t stride) {
+  if constexpr (kRows >= 4) {
+    store_sums(acc[0], acc[1], acc[2], acc[3], out, stride);
+    if constexpr (kRows == 8) store_sums(acc[4], acc[5], acc[6], acc[7], out + 4 * stride, stride);
+  } else if constexpr (kRows == 2) {
+    float four[4];
+    store_sums(acc[0], acc[1], acc[1], acc[1], four, 1);
+    out[0] = four[0];
+    out[stride] = four[1];
+  } else {
+    float four[4];
+    store_sums(acc[0], acc[0], acc[0], acc[0], four, 1);
+    out[0] = four[0];
+  }
+}
+
 // One weight row times the sizeof...(I) rows of a group.
 template <class Unpack, std::size_t... I>
-HWY_INLINE void row_times_group(const std::uint8_t* row, const RowScales& s, const QuantisedJob& job, std::int64_t first,
-                                float* out, std::index_sequence<I...> rows) {
-  constexpr std::int64_t kRows = sizeof...(I);
-  constexpr std::int64_t kBytes = sizeof(typename Unpack::Block);
+HWY_INLINE void row_times_group(const std::uint8_t* row, const RowScales& s, std::int64_t blocks, const GroupData& x,
+                                float* out, std::int64_t out_stride, std::index_sequence<I...> rows) {
+  using Block = typename Unpack::Block;
   VF acc[] = {(static_cast<void>(I), hn::Zero(DF()))...};
-  const ActivationBlocks& x = *job.x;
-  if constexpr (Unpack::kMinimum) {
-    accumulate_minima(s.m, x.padded_blocks(), x.sums() + first * x.padded_blocks(), acc, rows);
-  }
-  const std::int16_t* values = x.values() + first * x.quads() * kQuadValues;
-  const float* scales = x.scales() + first * x.quads() * kQuadBlocks;
+  if constexpr (Unpack::kMinimum) accumulate_minima(s.m, x.padded_blocks, x.sums, acc, rows);
+  const std::int16_t* values = x.values;
+  const float* scales = x.scales;
   std::int64_t block = 0;
-  const std::int64_t whole = job.blocks / kQuadBlocks * kQuadBlocks;
-  for (; block < whole; block += kQuadBlocks) {
+  for (; block + kQuadBlocks <= blocks; block += kQuadBlocks) {
+#pragma GCC unroll 4
     for (std::int64_t k = 0; k < kQuadBlocks; k += kBlocksPerVector) {
-      BlockPointers pointers;
-      for (std::int64_t p = 0; p < kBlocksPerVector; ++p) pointers.p[p] = row + (block + k + p) * kBytes;
       VW w[4];
-      Unpack::unpack(pointers, s.qh + block + k, w);
+      Unpack::unpack(NextBlocks<Block>{row + (block + k) * static_cast<std::int64_t>(sizeof(Block))}, s.qh + block + k, w);
       accumulate(w, repeat_per_block(s.d + block + k), values + k * 32, scales + k, acc, rows);
     }
-    values += kRows * kQuadValues;
-    scales += kRows * kQuadBlocks;
+    values += sizeof...(I) * kQuadValues;
+    scales += sizeof...(I) * kQuadBlocks;
   }
-  for (std::int64_t k = 0; block + k < job.blocks; k += kBlocksPerVector) {
-    BlockPointers pointers;
-    for (std::int64_t p = 0; p < kBlocksPerVector; ++p) {
-      pointers.p[p] = row + std::min(block + k + p, job.blocks - 1) * kBytes;
-    }
+  for (std::int64_t k = 0; block + k < blocks; k += kBlocksPerVector) {
     VW w[4];
-    Unpack::unpack(pointers, s.qh + block + k, w);
+    Unpack::unpack(LastBlocks<Block>{row + (block + k) * static_cast<std::int64_t>(sizeof(Block)), blocks - 1 - block - k},
+                   s.qh + block + k, w);
     accumulate(w, repeat_per_block(s.d + block + k), values + k * 32, scales + k, acc, rows);
   }
-  ((out[I * job.out_stride] = hn::GetLane(hn::SumOfLanes(DF(), acc[I]))), ...);
+  store_rows(acc, out, out_stride);
 }
 
 // Weight rows [begin, end) times one group. The scales of a row are gathered while the row before it is multiplied, so
 // that their stores have long ended when vectors load them.
 template <class Unpack, std::size_t kRows>
 void rows_times_group(const QuantisedJob& job, std::int64_t begin, std::int64_t end, std::int64_t first,
-                      RowScales (&scratch)[2]) {
-  const std::uint8_t* row = job.matrix + begin * job.row_bytes;
-  Unpack::gather(row, job.blocks, scratch[begin & 1]);
-  for (std::int64_t r = begin; r < end; ++r, row += job.row_bytes) {
-    if (r + 1 < end) Unpack::gather(row + job.row_bytes, job.blocks, scratch[(r + 1) & 1]);
-    row_times_group<Unpack>(row, scratch[r & 1], job, first, job.out + first * job.out_stride + r,
-                            std::make_index_sequence<kRows>());
+                      const RowScales (&scratch)[2]) {
+  const ActivationBlocks& x = *job.x;
+  const GroupData group{x.values() + first * x.quads() * kQuadValues, x.scales() + first * x.quads() * kQuadBlocks,
+                        x.sums() + first * x.padded_blocks(), x.padded_blocks()};
+  const std::int64_t blocks = job.blocks, row_bytes = job.row_bytes, out_stride = job.out_stride;
+  const std::uint8_t* row = job.matrix + begin * row_bytes;
+  float* out = job.out + first * out_stride + begin;
+  RowScales now = scratch[0], next = scratch[1];
+  Unpack::gather(row, blocks, now);
+  for (std::int64_t r = begin; r < end; ++r, row += row_bytes, ++out) {
+    if (r + 1 < end) Unpack::gather(row + row_bytes, blocks, next);
+    row_times_group<Unpack>(row, now, blocks, group, out, out_stride, std::make_index_sequence<kRows>());
+    std::swap(now, next);
   }
 }
 
@@ -154,7 +203,7 @@ void multiply(const QuantisedJob& job, std::int64_t row_begin, std::int64_t row_
   for (int i = 0; i < 2; ++i) {
     float* at = memory.get() + 4 * padded * i;
     scratch[i] = {at, at + padded, reinterpret_cast<std::uint32_t*>(at + 2 * padded),
-                  reinterpret_cast<std::uint16_t*>(at + 3 * padded)};
+                  reinterpret_cast<std::uint32_t*>(at + 3 * padded)};
   }
   // With more than one group a tile of weight rows stays in the cache while all of them use it.
   const std::int64_t rows = job.x->rows();

@@ -12,6 +12,7 @@
 #define SLUICE_UNPACK_INL_H
 #endif
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -23,17 +24,26 @@ namespace sluice::HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
 
-// The blocks of one vector. Missing ones (behind a row's end) point at any real block: their activations are zero.
-struct BlockPointers {
-  const std::uint8_t* p[kBlocksPerVector];
+// Where the blocks of one vector are. Next to each other:
+template <class Block>
+struct NextBlocks {
+  const std::uint8_t* first;
+  HWY_INLINE const std::uint8_t* at(std::int64_t k) const { return first + k * sizeof(Block); }
+};
+// At a row's end: missing ones are replaced by the last, their activations and scales being zero.
+template <class Block>
+struct LastBlocks {
+  const std::uint8_t* first;
+  std::int64_t last;
+  HWY_INLINE const std::uint8_t* at(std::int64_t k) const { return first + std::min(k, last) * sizeof(Block); }
 };
 
-// A row's scales in floats, padded with zeros to whole sum chunks.
+// A row's scales, padded with zeros to whole sum chunks.
 struct RowScales {
   float* d;
-  float* m;           // minima, of types that have one
-  std::uint32_t* qh;  // fifth bits, of types that have them
-  std::uint16_t* halves;
+  float* m;             // minima, of types that have one
+  std::uint32_t* qh;    // fifth bits, of types that have them
+  std::uint32_t* pairs; // d and m as they are stored
 };
 
 #if HWY_MAX_BYTES >= 64
@@ -43,19 +53,20 @@ alignas(32) constexpr std::int32_t kAlternate[8] = {0, 4, 1, 5, 2, 6, 3, 7};
 #endif
 
 // 16 bytes from `offset` of each block, 32-bit lanes alternating between blocks.
-HWY_INLINE VW load_sixteen(const BlockPointers& b, std::size_t offset) {
+template <class Blocks>
+HWY_INLINE VW load_sixteen(const Blocks& blocks, std::size_t offset) {
   const hn::Full128<std::uint8_t> d8;
 #if HWY_MAX_BYTES >= 64
   const hn::Repartition<std::uint8_t, DF> d8x64;
   const hn::Half<decltype(d8x64)> d8x32;
-  const auto low = hn::Combine(d8x32, hn::LoadU(d8, b.p[1] + offset), hn::LoadU(d8, b.p[0] + offset));
-  const auto high = hn::Combine(d8x32, hn::LoadU(d8, b.p[3] + offset), hn::LoadU(d8, b.p[2] + offset));
+  const auto low = hn::Combine(d8x32, hn::LoadU(d8, blocks.at(1) + offset), hn::LoadU(d8, blocks.at(0) + offset));
+  const auto high = hn::Combine(d8x32, hn::LoadU(d8, blocks.at(3) + offset), hn::LoadU(d8, blocks.at(2) + offset));
   const auto all = hn::Combine(d8x64, high, low);
 #elif HWY_MAX_BYTES == 32
   const hn::Repartition<std::uint8_t, DF> d8x32;
-  const auto all = hn::Combine(d8x32, hn::LoadU(d8, b.p[1] + offset), hn::LoadU(d8, b.p[0] + offset));
+  const auto all = hn::Combine(d8x32, hn::LoadU(d8, blocks.at(1) + offset), hn::LoadU(d8, blocks.at(0) + offset));
 #else
-  return hn::BitCast(DW(), hn::LoadU(d8, b.p[0] + offset));
+  return hn::BitCast(DW(), hn::LoadU(d8, blocks.at(0) + offset));
 #endif
 #if HWY_MAX_BYTES >= 32
   const auto order = hn::SetTableIndices(DI(), kAlternate);
@@ -92,22 +103,37 @@ HWY_INLINE void add_fifth_bits(const std::uint32_t* qh, std::int16_t set, std::i
   w[3] = hn::Add(w[3], hn::IfThenElse(hn::TestBit(high, odd), one, zero));
 }
 
-// The halves at `offset` of every block of a row, as floats. to has room for padded_blocks, of which those behind the
-// row's end stay as they are.
+// The first `kBytes` bytes of every block of a row, 2 (the half d) or 4 (the halves d and m), as floats. Those behind the
+// row's end stay zero.
+template <class Block, std::size_t kBytes>
+HWY_INLINE void gather_scales(const std::uint8_t* row, std::int64_t blocks, const RowScales& s) {
+#pragma GCC unroll 6
+  for (std::int64_t i = 0; i < blocks; ++i) {
+    std::uint32_t pair = 0;
+    std::memcpy(&pair, row + i * sizeof(Block), kBytes);
+    s.pairs[i] = pair;
+  }
+  for (std::int64_t i = 0; i < blocks; i += kLanes) {
+    const auto pairs = hn::Load(DU(), s.pairs + i);
+    hn::Store(low_halves_to_floats(pairs), DF(), s.d + i);
+    if constexpr (kBytes == 4) hn::Store(low_halves_to_floats(hn::ShiftRight<16>(pairs)), DF(), s.m + i);
+  }
+}
+
 template <class Block>
-HWY_INLINE void gather_halves(const std::uint8_t* row, std::int64_t blocks, std::size_t offset, std::uint16_t* halves,
-                              float* to) {
-  for (std::int64_t i = 0; i < blocks; ++i) std::memcpy(halves + i, row + i * sizeof(Block) + offset, 2);
-  for (std::int64_t i = 0; i < blocks; i += kLanes) hn::Store(halves_to_floats(halves + i), DF(), to + i);
+HWY_INLINE void gather_fifth_bits(const std::uint8_t* row, std::int64_t blocks, const RowScales& s) {
+#pragma GCC unroll 6
+  for (std::int64_t i = 0; i < blocks; ++i) std::memcpy(s.qh + i, row + i * sizeof(Block) + offsetof(Block, qh), 4);
 }
 
 struct UnpackQ4_0 {
   using Block = BlockQ4_0;
   static constexpr bool kMinimum = false;
   static HWY_INLINE void gather(const std::uint8_t* row, std::int64_t blocks, const RowScales& s) {
-    gather_halves<Block>(row, blocks, offsetof(Block, d), s.halves, s.d);
+    gather_scales<Block, 2>(row, blocks, s);
   }
-  static HWY_INLINE void unpack(const BlockPointers& b, const std::uint32_t*, VW (&w)[4]) {
+  template <class Blocks>
+  static HWY_INLINE void unpack(const Blocks& b, const std::uint32_t*, VW (&w)[4]) {
     split_nibbles(load_sixteen(b, offsetof(Block, qs)), w);
     for (VW& words : w) words = hn::Sub(words, hn::Set(DW(), std::int16_t{8}));
   }
@@ -117,10 +143,10 @@ struct UnpackQ4_1 {
   using Block = BlockQ4_1;
   static constexpr bool kMinimum = true;
   static HWY_INLINE void gather(const std::uint8_t* row, std::int64_t blocks, const RowScales& s) {
-    gather_halves<Block>(row, blocks, offsetof(Block, d), s.halves, s.d);
-    gather_halves<Block>(row, blocks, offsetof(Block, m), s.halves, s.m);
+    gather_scales<Block, 4>(row, blocks, s);
   }
-  static HWY_INLINE void unpack(const BlockPointers& b, const std::uint32_t*, VW (&w)[4]) {
+  template <class Blocks>
+  static HWY_INLINE void unpack(const Blocks& b, const std::uint32_t*, VW (&w)[4]) {
     split_nibbles(load_sixteen(b, offsetof(Block, qs)), w);
   }
 };
@@ -129,10 +155,11 @@ struct UnpackQ5_0 {
   using Block = BlockQ5_0;
   static constexpr bool kMinimum = false;
   static HWY_INLINE void gather(const std::uint8_t* row, std::int64_t blocks, const RowScales& s) {
-    gather_halves<Block>(row, blocks, offsetof(Block, d), s.halves, s.d);
-    for (std::int64_t i = 0; i < blocks; ++i) std::memcpy(s.qh + i, row + i * sizeof(Block) + offsetof(Block, qh), 4);
+    gather_scales<Block, 2>(row, blocks, s);
+    gather_fifth_bits<Block>(row, blocks, s);
   }
-  static HWY_INLINE void unpack(const BlockPointers& b, const std::uint32_t* qh, VW (&w)[4]) {
+  template <class Blocks>
+  static HWY_INLINE void unpack(const Blocks& b, const std::uint32_t* qh, VW (&w)[4]) {
     split_nibbles(load_sixteen(b, offsetof(Block, qs)), w);
     add_fifth_bits(qh, 0, -16, w);
   }
@@ -142,11 +169,11 @@ struct UnpackQ5_1 {
   using Block = BlockQ5_1;
   static constexpr bool kMinimum = true;
   static HWY_INLINE void gather(const std::uint8_t* row, std::int64_t blocks, const RowScales& s) {
-    gather_halves<Block>(row, blocks, offsetof(Block, d), s.halves, s.d);
-    gather_halves<Block>(row, blocks, offsetof(Block, m), s.halves, s.m);
-    for (std::int64_t i = 0; i < blocks; ++i) std::memcpy(s.qh + i, row + i * sizeof(Block) + offsetof(Block, qh), 4);
+    gather_scales<Block, 4>(row, blocks, s);
+    gather_fifth_bits<Block>(row, blocks, s);
   }
-  static HWY_INLINE void unpack(const BlockPointers& b, const std::uint32_t* qh, VW (&w)[4]) {
+  template <class Blocks>
+  static HWY_INLINE void unpack(const Blocks& b, const std::uint32_t* qh, VW (&w)[4]) {
     split_nibbles(load_sixteen(b, offsetof(Block, qs)), w);
     add_fifth_bits(qh, 16, 0, w);
   }
@@ -156,9 +183,10 @@ struct UnpackQ8_0 {
   using Block = BlockQ8_0;
   static constexpr bool kMinimum = false;
   static HWY_INLINE void gather(const std::uint8_t* row, std::int64_t blocks, const RowScales& s) {
-    gather_halves<Block>(row, blocks, offsetof(Block, d), s.halves, s.d);
+    gather_scales<Block, 2>(row, blocks, s);
   }
-  static HWY_INLINE void unpack(const BlockPointers& b, const std::uint32_t*, VW (&w)[4]) {
+  template <class Blocks>
+  static HWY_INLINE void unpack(const Blocks& b, const std::uint32_t*, VW (&w)[4]) {
     const VW first = load_sixteen(b, offsetof(Block, qs));
     const VW second = load_sixteen(b, offsetof(Block, qs) + 16);
     w[0] = hn::ShiftRight<8>(hn::ShiftLeft<8>(first));

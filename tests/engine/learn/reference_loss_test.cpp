@@ -8,6 +8,8 @@
 #include <limits>
 #include <random>
 
+#include "engine/learn/loss_golden.h"
+
 namespace sluice {
 namespace {
 
@@ -183,6 +185,25 @@ TEST(ReferenceLoss, GradientsEqualCentralDifferences) {
         down.lp_cur[t] -= h;
         EXPECT_NEAR(out.grad[t], (loss_of(up, s) - loss_of(down, s)) / (2 * h), 1e-6) << seed << " token " << t;
       }
+    }
+  }
+}
+
+TEST(ReferenceLoss, EqualsTrl) {
+  for (const testing::LossCase& c : testing::loss_cases()) {
+    const LossOutput out = reference_loss(c.input, c.settings, c.max_tokens);
+    EXPECT_NEAR(out.loss, c.loss, 1e-12) << c.name;
+    for (std::size_t t = 0; t < c.grad.size(); ++t) EXPECT_NEAR(out.grad[t], c.grad[t], 1e-12) << c.name << " token " << t;
+  }
+}
+
+TEST(GroupAdvantages, EqualTrl) {
+  for (const auto& group : testing::loss_golden()["groups"]) {
+    const auto rewards = group["rewards"].get<std::vector<double>>();
+    const std::vector<double> grpo = grpo_advantages(rewards).value(), dr_grpo = dr_grpo_advantages(rewards).value();
+    for (std::size_t i = 0; i < rewards.size(); ++i) {
+      EXPECT_NEAR(grpo[i], group["grpo"][i].get<double>(), 1e-12);
+      EXPECT_NEAR(dr_grpo[i], group["dr_grpo"][i].get<double>(), 1e-12);
     }
   }
 }

@@ -15,24 +15,9 @@
 #include "base/sha256.h"
 #include "release/registry.h"
 #include "store/store.h"
+#include "support/temp_folder.h"
 
 namespace sluice::testing {
-
-class TempFolder {
- public:
-  TempFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "sluice_release_XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-  }
-  ~TempFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 // Counts holds like AdapterSlots and refuses to publish what is not loaded.
 class FakeHost final : public AdapterHost {

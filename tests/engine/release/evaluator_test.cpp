@@ -1,0 +1,499 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The gate thread over a real store and registry; answers come from a formula, so every verdict is known.
+#include "release/evaluator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "base/seeds.h"
+#include "release/evidence.h"
+#include "release/what_if.h"
+#include "release_fixture.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::Workspace;
+using S = VersionState;
+
+SteadyTime soon() { return std::chrono::steady_clock::now() + std::chrono::seconds(60); }
+
+// A share of prompts, fixed by seed, version and prompt, is answered well; every version writes its own words.
+class FormulaAnswers final : public AnswerMaker {
+ public:
+  explicit FormulaAnswers(Store& store) : store_(store) {}
+
+  std::map<VersionId, int> percent = {{kBaseVersion, 30}};  // accepted; protected_percent likewise
+  std::map<VersionId, int> protected_percent;               // 100 where absent
+  std::function<Status(VersionId, const TaskPrompt&)> on_start;
+  std::map<VersionId, double> kl;                           // lp of a version's answers is 0, others see -kl
+  bool all_alike = false;                                   // every version writes the same answer
+
+  Result<std::unique_ptr<PendingAnswer>> start(const VersionPass& pass, const TaskPrompt& prompt, std::uint64_t seed,
+                                               Purpose purpose, const std::function<bool()>&) override {
+    ++started[{pass.version(), purpose}];
+    if (on_start) {
+      const Status status = on_start(pass.version(), prompt);
+      if (!status.ok()) return std::unique_ptr<PendingAnswer>(std::make_unique<Ready>(status));
+    }
+    return std::unique_ptr<PendingAnswer>(std::make_unique<Ready>(answer(pass.version(), prompt, seed, purpose)));
+  }
+  Result<std::vector<float>> score(const VersionPass& pass, const ShadowAnswer& answer) override {
+    const double kl_here = kl.contains(pass.version()) ? kl[pass.version()] : 0.1;
+    return std::vector<float>(answer.token_ids.size(), static_cast<float>(-kl_here));
+  }
+
+  std::map<std::pair<VersionId, Purpose>, int> started;  // gate thread only; read when it is idle
+
+ private:
+  class Ready final : public PendingAnswer {
+   public:
+    explicit Ready(Result<ShadowAnswer> answer) : answer_(std::move(answer)) {}
+    std::optional<Result<ShadowAnswer>> wait(SteadyTime) override { return answer_; }
+
+   private:
+    Result<ShadowAnswer> answer_;
+  };
+
+  static int lot(VersionId version, const TaskPrompt& prompt, std::uint64_t seed, const char* what) {
+    return static_cast<int>(SplitMix64(prompt_seed(seed + static_cast<std::uint64_t>(version.value), prompt.id + what)).below(100));
+  }
+
+  Result<ShadowAnswer> answer(VersionId version, const TaskPrompt& prompt, std::uint64_t seed, Purpose purpose) {
+    const int share = percent.contains(version) ? percent[version] : 50;
+    const int kept = protected_percent.contains(version) ? protected_percent[version] : 100;
+    ShadowAnswer out;
+    out.text = lot(version, prompt, seed, "main") < share ? "good" : "bad";
+    if (lot(version, prompt, seed, "protected") < kept) out.text += " topic";
+    if (!all_alike) out.text += " by v" + std::to_string(version.value) + " on " + prompt.id;
+    out.finished = true;
+    out.prompt_ids = {1, 2, 3};
+    for (const char c : out.text) out.token_ids.push_back(c);
+    out.lp_full.assign(out.token_ids.size(), 0.0f);
+    RecordRow row;
+    row.id = RecordId::make();
+    row.version = version;
+    row.purpose = purpose;
+    row.split = Split::kHeldOut;
+    row.completion_text = out.text;
+    row.token_ids = out.token_ids;
+    row.finish_reason = "stop";
+    const auto stored = store_.add_record(row);
+    if (!stored.ok()) return stored.status();
+    out.record = stored->id;
+    return out;
+  }
+
+  Store& store_;
+};
+
+EvaluatorOptions test_options() {
+  EvaluatorOptions options;
+  options.seed = 5;
+  for (int i = 0; i < 200; ++i) {
+    const std::string id = "held/" + std::to_string(i);
+    options.pool.push_back({id, "question " + std::to_string(i), "topic", {"topic"}, id});
+  }
+  for (int i = 0; i < 32; ++i) {
+    const std::string id = "probe/" + std::to_string(i);
+    options.probes.push_back({id, "probe " + std::to_string(i), "topic", {"topic"}, id});
+  }
+  options.main = {"user", "", {{RuleKind::kNoWords, 0, 0, {"bad"}}}};
+  options.protected_metric = {"names the topic", "", {{RuleKind::kNamesTopic, 0, 0, {}}}};
+  return options;
+}
+
+class EvaluatorTest : public ::testing::Test {
+ protected:
+  EvaluatorTest() { set_up(); }
+
+  void set_up() {
+    answers = std::make_unique<FormulaAnswers>(*w.store);
+    make_evaluator();
+  }
+
+  void make_evaluator() {
+    EvaluatorOptions options = test_options();
+    options.on_decision = [this](const DecisionRow& row) { decided.push_back(row); };
+    evaluator = std::make_unique<Evaluator>(*w.store, *w.registry, *answers, options);
+  }
+
+  void use(const GateSettings& settings) { ASSERT_TRUE(store_gate_settings(*w.store, settings, "test", "a test").ok()); }
+  void run() {
+    evaluator->start();
+    ASSERT_TRUE(evaluator->wait_idle(soon()));
+  }
+  // A new process: what was in memory is gone.
+  void restart() {
+    evaluator.reset();
+    answers.reset();
+    ASSERT_TRUE(w.reopen().ok());
+    set_up();
+  }
+
+  Workspace w;
+  std::unique_ptr<FormulaAnswers> answers;
+  std::unique_ptr<Evaluator> evaluator;
+  std::vector<DecisionRow> decided;  // gate thread; read when idle
+};
+
+TEST_F(EvaluatorTest, PromotesABetterCandidate) {
+  use(gate_preset(GateProfile::kDemo));
+  const VersionId v = w.add_candidate();
+  answers->percent[v] = 90;
+  run();
+  ASSERT_EQ(decided.size(), 1u);
+  const DecisionRow& row = decided[0];
+  EXPECT_EQ(row.verdict, Verdict::kPromote) << row.reason_text;
+  EXPECT_EQ(row.reason_code, "better");
+  EXPECT_EQ(w.host->serving(), v);
+  EXPECT_GE(row.n, 16);
+  EXPECT_LE(row.n, 60);
+  EXPECT_EQ(row.candidate_n, row.n);
+  EXPECT_EQ(row.anchor_n, 0) << "the anchor is the incumbent";
+  EXPECT_TRUE(row.same_signal);
+  EXPECT_FALSE(row.moved_in_flight);
+  EXPECT_GT(row.tokens_spent, 0);
+  EXPECT_TRUE(row.settings.valid());
+  EXPECT_EQ(static_cast<std::int64_t>(w.store->evidence(v).size()), row.n);
+  EXPECT_THAT(row.reason_text, HasSubstr("for the base; being worse by 5 points or more is excluded (E "));
+  EXPECT_EQ(w.host->holds(v), 1) << "held for serving, no longer for the evaluation";
+}
+
+TEST_F(EvaluatorTest, RejectsAWorseOneAndTheIncumbentServesOn) {
+  use(gate_preset(GateProfile::kDemo));
+  answers->percent[kBaseVersion] = 80;
+  const VersionId v = w.add_candidate();
+  answers->percent[v] = 20;
+  run();
+  ASSERT_EQ(decided.size(), 1u);
+  EXPECT_EQ(decided[0].verdict, Verdict::kReject);
+  EXPECT_EQ(decided[0].reason_code, "not_better");
+  EXPECT_EQ(w.host->serving(), kBaseVersion);
+  EXPECT_EQ(w.state(v), S::kRejected);
+  EXPECT_EQ(w.host->holds(v), 0);
+}
+
+TEST_F(EvaluatorTest, InvariantsStopItBeforeAnyPair) {
+  use(gate_preset(GateProfile::kDemo));
+  const VersionId v = w.add_candidate();
+  answers->percent[v] = 100;
+  answers->kl[kBaseVersion] = 4.3;
+  run();
+  ASSERT_EQ(decided.size(), 1u);
+  EXPECT_EQ(decided[0].reason_code, "kl_incumbent");
+  EXPECT_EQ(decided[0].stage, "invariants");
+  EXPECT_TRUE(w.store->evidence(v).empty());
+  EXPECT_THAT(decided[0].invariants_json, HasSubstr("\"kl_base\""));
+}
+
+TEST_F(EvaluatorTest, TheSameAnswersAreNoChange) {
+  use(gate_preset(GateProfile::kDemo));
+  answers->all_alike = true;
+  answers->percent[kBaseVersion] = 100;
+  const VersionId v = w.add_candidate();
+  answers->percent[v] = 100;
+  run();
+  ASSERT_EQ(decided.size(), 1u);
+  EXPECT_EQ(decided[0].reason_code, "no_change");
+}
+
+TEST_F(EvaluatorTest, DamagedOrUnloadableBytesAreRejected) {
+  use(gate_preset(GateProfile::kDemo));
+  const VersionId damaged = w.add_candidate();
+  w.damage(damaged);
+  run();
+  ASSERT_EQ(decided.size(), 1u);
+  EXPECT_EQ(decided[0].reason_code, "unusable");
+  EXPECT_THAT(decided[0].reason_text, HasSubstr("damaged"));
+  const VersionId unbound = w.add_candidate();
+  w.host->set_unloadable(unbound);
+  evaluator->notify();
+  ASSERT_TRUE(evaluator->wait_idle(soon()));
+  ASSERT_EQ(decided.size(), 2u);
+  EXPECT_EQ(decided[1].reason_code, "unusable");
+}
+
+TEST_F(EvaluatorTest, TheProtectedMetricIsGuarded) {
+  use(gate_preset(GateProfile::kDemo));
+  const VersionId v = w.add_candidate();
+  answers->percent[v] = 50;
+  answers->protected_percent[v] = 20;
+  run();
+  ASSERT_EQ(decided.size(), 1u);
+  EXPECT_EQ(decided[0].reason_code, "protected_harm") << decided[0].reason_text;
+  EXPECT_THAT(decided[0].protected_json, HasSubstr("names the topic"));
+}
+
+TEST_F(EvaluatorTest, TheNewestIsMeasuredOlderOnesAreSuperseded) {
+  use(gate_preset(GateProfile::kDemo));
+  const VersionId old = w.add_candidate(), newest = w.add_candidate();
+  answers->percent[newest] = 95;
+  run();
+  ASSERT_EQ(decided.size(), 1u);
+  EXPECT_EQ(decided[0].version, newest);
+  EXPECT_EQ(w.state(old), S::kSuperseded);
+}
+
+TEST_F(EvaluatorTest, TheAnchorIsMeasuredAndItsAnswersAreKept) {
+  use(gate_preset(GateProfile::kDemo));
+  const VersionId first = w.add_candidate();
+  answers->percent[first] = 70;
+  run();
+  ASSERT_EQ(w.host->serving(), first);
+  for (int i = 0; i < 3; ++i) {
+    const VersionId next = w.add_candidate(first);
+    answers->percent[next] = 10;
+    evaluator->notify();
+    ASSERT_TRUE(evaluator->wait_idle(soon()));
+    EXPECT_GT(decided.back().anchor_n, 0);
+    EXPECT_EQ(decided.back().anchor_n, decided.back().n);
+  }
+  const int answered = (answers->started[{kBaseVersion, Purpose::kGate}]);
+  EXPECT_LE(answered, 200) << "no prompt was put to the anchor twice";
+  EXPECT_LT((answers->started[{kBaseVersion, Purpose::kProbe}]), 40) << "probe answers of the base are kept";
+}
+
+TEST_F(EvaluatorTest, ReplayGivesTheSameVerdictToTheBit) {
+  use(gate_preset(GateProfile::kDemo));
+  const VersionId good = w.add_candidate();
+  answers->percent[good] = 90;
+  run();
+  const VersionId bad = w.add_candidate(good);
+  answers->percent[bad] = 30;
+  evaluator->notify();
+  ASSERT_TRUE(evaluator->wait_idle(soon()));
+  ASSERT_EQ(decided.size(), 2u);
+  restart();
+  const GateSettings settings = stored_gate_settings(*w.store)->settings;
+  for (const DecisionRow& row : decided) {
+    const auto evidence = load_evidence(*w.store, row);
+    ASSERT_TRUE(evidence.ok()) << evidence.status().message();
+    const Decision again = decide(settings, *evidence);
+    EXPECT_EQ(again.reason_text, row.reason_text);
+    EXPECT_EQ(again.log_e, row.log_e);
+    EXPECT_EQ(again.log_f, row.log_f);
+    EXPECT_EQ(again.lo, row.lo);
+    EXPECT_EQ(again.log_ha, row.log_ha);
+  }
+  const auto same = what_if(*w.store, settings, 50);
+  ASSERT_EQ(same.size(), 2u);
+  EXPECT_FALSE(same[0].differs);
+  EXPECT_FALSE(same[1].differs);
+  GateSettings strict = settings;
+  strict.alpha = 1e-5;
+  EXPECT_TRUE(what_if(*w.store, strict, 50)[0].differs);
+}
+
+TEST_F(EvaluatorTest, AThresholdMovedInFlightCounts) {
+  use(gate_preset(GateProfile::kDemo));
+  const VersionId v = w.add_candidate();
+  answers->percent[v] = 90;
+  int pairs = 0;
+  SettingsId moved;
+  answers->on_start = [&](VersionId version, const TaskPrompt& prompt) -> Status {
+    if (version == v && prompt.id.rfind("held", 0) == 0 && ++pairs == 10) {
+      GateSettings s = gate_preset(GateProfile::kDemo);
+      s.n_min = 50;
+      moved = store_gate_settings(*w.store, s, "operator", "be surer").value();
+    }
+    return {};
+  };
+  run();
+  ASSERT_EQ(decided.size(), 1u);
+  EXPECT_EQ(decided[0].n, 50);
+  EXPECT_TRUE(decided[0].moved_in_flight);
+  EXPECT_EQ(decided[0].settings, moved);
+}
+
+TEST_F(EvaluatorTest, PauseStandsStillAndResumeGoesOn) {
+  use(gate_preset(GateProfile::kDemo));
+  const VersionId v = w.add_candidate();
+  answers->percent[v] = 90;
+  std::atomic<int> pairs{0};
+  answers->on_start = [&](VersionId version, const TaskPrompt& prompt) -> Status {
+    if (version == v && prompt.id.rfind("held", 0) == 0 && ++pairs == 12) evaluator->pause();
+    return {};
+  };
+  evaluator->start();
+  while (evaluator->state().phase != EvaluatorState::Phase::kPaused) std::this_thread::yield();
+  EXPECT_TRUE(decided.empty());
+  EXPECT_EQ(w.state(v), S::kEvaluating);
+  evaluator->resume();
+  ASSERT_TRUE(evaluator->wait_idle(soon()));
+  ASSERT_EQ(decided.size(), 1u);
+  std::int64_t index = 0;
+  for (const EvidenceRow& row : w.store->evidence(v)) {
+    EXPECT_EQ(row.index, index++) << "every prompt once, in order";
+    EXPECT_EQ(row.attempt, 0);
+  }
+}
+
+TEST_F(EvaluatorTest, AStoppedEvaluationGoesOnAfterARestartToTheSameVerdict) {
+  use(gate_preset(GateProfile::kDemo));
+  const VersionId v = w.add_candidate();
+  answers->percent[v] = 75;
+  int pairs = 0;
+  answers->on_start = [&](VersionId version, const TaskPrompt& prompt) -> Status {
+    if (version == v && prompt.id.rfind("held", 0) == 0 && ++pairs == 14) evaluator->pause();
+    return {};
+  };
+  evaluator->start();
+  while (evaluator->state().phase != EvaluatorState::Phase::kPaused) std::this_thread::yield();
+  evaluator->stop();
+  const std::size_t before = w.store->evidence(v).size();
+  EXPECT_GT(before, 5u);
+  restart();
+  answers->percent[v] = 75;
+  run();
+  ASSERT_EQ(decided.size(), 1u);
+  EXPECT_EQ(answers->started[(std::pair(v, Purpose::kProbe))], 0) << "stage 1 was kept";
+  const DecisionRow interrupted = decided[0];
+  EXPECT_EQ(w.store->evidence(v).back().attempt, 0);
+
+  // The same candidate id in a fresh workspace, without an interruption.
+  Workspace other;
+  FormulaAnswers other_answers(*other.store);
+  ASSERT_TRUE(store_gate_settings(*other.store, gate_preset(GateProfile::kDemo), "test", "a test").ok());
+  const VersionId same = other.add_candidate();
+  ASSERT_EQ(same, v);
+  other_answers.percent[same] = 75;
+  std::vector<DecisionRow> rows;
+  EvaluatorOptions options = test_options();
+  options.on_decision = [&](const DecisionRow& row) { rows.push_back(row); };
+  Evaluator straight(*other.store, *other.registry, other_answers, options);
+  straight.start();
+  ASSERT_TRUE(straight.wait_idle(soon()));
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].log_e, interrupted.log_e);
+  EXPECT_EQ(rows[0].n, interrupted.n);
+  EXPECT_EQ(rows[0].reason_text, interrupted.reason_text);
+}
+
+TEST_F(EvaluatorTest, AChangeOfTheIncumbentStartsAnew) {
+  use(gate_preset(GateProfile::kDemo));
+  const VersionId first = w.add_candidate();
+  answers->percent[first] = 70;
+  run();
+  ASSERT_EQ(w.host->serving(), first);
+  const VersionId v = w.add_candidate(kBaseVersion, 5);
+  answers->percent[v] = 95;
+  int pairs = 0;
+  answers->on_start = [&](VersionId version, const TaskPrompt& prompt) -> Status {
+    if (version == v && prompt.id.rfind("held", 0) == 0 && ++pairs == 8) {
+      EXPECT_TRUE(w.act(ManualAction::kRollback, kBaseVersion).ok());
+    }
+    return {};
+  };
+  evaluator->notify();
+  ASSERT_TRUE(evaluator->wait_idle(soon()));
+  ASSERT_EQ(decided.size(), 2u);
+  EXPECT_EQ(decided[1].incumbent, kBaseVersion);
+  const auto rows = w.store->evidence(v);
+  EXPECT_EQ(rows.back().attempt, 1);
+  EXPECT_EQ(rows.back().incumbent, kBaseVersion);
+  std::set<std::string> first_prompts, second_prompts;
+  for (const EvidenceRow& row : rows) (row.attempt == 0 ? first_prompts : second_prompts).insert(row.prompt_id);
+  for (const std::string& id : first_prompts) EXPECT_FALSE(second_prompts.contains(id)) << "used prompts come last";
+}
+
+TEST_F(EvaluatorTest, BrokenInfrastructureVoidsAndHolds) {
+  use(gate_preset(GateProfile::kDemo));
+  const VersionId v = w.add_candidate();
+  answers->percent[v] = 100;
+  answers->on_start = [&](VersionId, const TaskPrompt& prompt) -> Status {
+    return prompt.id.rfind("held", 0) == 0 ? unavailable("the store is full") : Status();
+  };
+  run();
+  ASSERT_EQ(decided.size(), 1u);
+  EXPECT_EQ(decided[0].verdict, Verdict::kHold);
+  EXPECT_EQ(decided[0].reason_code, "judge_unhealthy");
+  EXPECT_EQ(decided[0].voids, 6);
+  EXPECT_THAT(w.store->evidence(v)[0].void_reason, HasSubstr("candidate: the store is full"));
+}
+
+TEST_F(EvaluatorTest, AnswersThatBreakTheVersionCountAsWorst) {
+  use(gate_preset(GateProfile::kDemo));
+  const VersionId v = w.add_candidate();
+  answers->percent[v] = 100;
+  answers->percent[kBaseVersion] = 60;
+  answers->on_start = [&](VersionId version, const TaskPrompt& prompt) -> Status {
+    const bool pair = version == v && prompt.id.rfind("held", 0) == 0;
+    return pair ? internal_error("non_finite_logits: no number") : Status();
+  };
+  run();
+  ASSERT_EQ(decided.size(), 1u);
+  EXPECT_EQ(decided[0].verdict, Verdict::kReject);
+  EXPECT_EQ(decided[0].voids, 0);
+  EXPECT_EQ(decided[0].candidate_k, 0);
+}
+
+TEST_F(EvaluatorTest, NonFiniteProbesAreUnusable) {
+  use(gate_preset(GateProfile::kDemo));
+  const VersionId v = w.add_candidate();
+  answers->on_start = [&](VersionId version, const TaskPrompt&) -> Status {
+    return version == v ? internal_error("non_finite_logits: no number") : Status();
+  };
+  run();
+  ASSERT_EQ(decided.size(), 1u);
+  EXPECT_EQ(decided[0].reason_code, "unusable");
+}
+
+TEST_F(EvaluatorTest, FrozenStandsStillAndNeverPromotes) {
+  use(gate_preset(GateProfile::kDemo));
+  const VersionId v = w.add_candidate();
+  answers->percent[v] = 100;
+  int pairs = 0;
+  answers->on_start = [&](VersionId version, const TaskPrompt& prompt) -> Status {
+    if (version == v && prompt.id.rfind("held", 0) == 0 && ++pairs == 10) {
+      EXPECT_TRUE(w.act(ManualAction::kFreeze).ok());
+    }
+    return {};
+  };
+  evaluator->start();
+  while (evaluator->state().phase != EvaluatorState::Phase::kFrozen) std::this_thread::yield();
+  EXPECT_TRUE(decided.empty());
+  EXPECT_EQ(w.host->serving(), kBaseVersion);
+  ASSERT_TRUE(w.act(ManualAction::kUnfreeze).ok());
+  evaluator->notify();
+  ASSERT_TRUE(evaluator->wait_idle(soon()));
+  ASSERT_EQ(decided.size(), 1u);
+  EXPECT_EQ(w.host->serving(), v);
+}
+
+TEST_F(EvaluatorTest, ProfileOffPromotesForced) {
+  use(gate_preset(GateProfile::kOff));
+  const VersionId v = w.add_candidate();
+  answers->percent[v] = 0;
+  run();
+  ASSERT_EQ(decided.size(), 1u);
+  EXPECT_EQ(decided[0].verdict, Verdict::kPromote);
+  EXPECT_TRUE(decided[0].forced);
+  EXPECT_TRUE(w.registry->unmet_limits(v).forced);
+}
+
+TEST(EvidencePlan, OnePromptAGroupInAnOrderFixedByTheSeed) {
+  std::vector<TaskPrompt> pool;
+  for (int i = 0; i < 30; ++i) pool.push_back({std::to_string(i), "t" + std::to_string(i), "", {}, "g" + std::to_string(i / 3)});
+  const auto a = plan_pairs(pool, 1), b = plan_pairs(pool, 2);
+  EXPECT_EQ(a.size(), 10u);
+  EXPECT_EQ(a, plan_pairs(pool, 1));
+  EXPECT_NE(a, b);
+  std::set<std::string> groups;
+  for (const std::size_t i : a) EXPECT_TRUE(groups.insert(pool[i].group).second);
+}
+
+TEST(EvidenceSplit, ATenthIsHeldOutByHash) {
+  int held = 0;
+  for (int i = 0; i < 10000; ++i) held += split_of("salt", "conversation " + std::to_string(i)) == Split::kHeldOut;
+  EXPECT_NEAR(held, 1000, 100);
+  EXPECT_EQ(split_bucket("salt", "a"), split_bucket("salt", "a"));
+  EXPECT_EQ(split_of("salt", "x", 100), Split::kHeldOut);
+  EXPECT_EQ(split_of("salt", "x", 0), Split::kTrain);
+}
+
+}  // namespace
+}  // namespace sluice
