@@ -18,7 +18,11 @@ constexpr milliseconds kLongestPause{3000};
 constexpr milliseconds kLookAgain{250};          // the trainer's appetite is asked for this often even without notify()
 constexpr const char* kJson = "application/json";
 
-bool worth_another_try(int status) { return status == 429 || status == 503; }
+// Busy, or a verdict that came before the record was closed (serving.md §2.2).
+bool worth_another_try(const HttpResponse& answer) {
+  const bool open = answer.status == 409 && answer.body.find("record_open") != std::string::npos;
+  return answer.status == 429 || answer.status == 503 || open;
+}
 bool worth_another_try(const Status& status) {
   return status.code() == Code::kUnavailable || status.code() == Code::kDeadline;
 }
@@ -188,8 +192,7 @@ Result<HttpResponse> Driver::post(HttpClient& client, const std::string& path, c
   milliseconds pause = kFirstPause;
   for (int attempt = 1;; ++attempt) {
     Result<HttpResponse> answer = client.post(path, body, kJson, call);
-    const bool again = answer.ok() ? worth_another_try(answer->status) || (answer->status == 409 && path != kChatPath)
-                                   : worth_another_try(answer.status());
+    const bool again = answer.ok() ? worth_another_try(*answer) : worth_another_try(answer.status());
     if (!again || attempt == kTries || !pause_for(pause)) return answer;
     pause = std::min(2 * pause, kLongestPause);
   }

@@ -196,17 +196,18 @@ double score_rule_set(const RuleSet& set, const Reply& reply) { return check_rul
 
 int count_words(std::string_view text) {
   int words = 0;
-  bool in_run = false, has_letter = false;
-  for (const char c : text) {
-    if (is_space(c)) {
-      words += in_run && has_letter;
-      in_run = has_letter = false;
+  bool has_letter = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (is_space(text[i])) {
+      words += has_letter;
+      has_letter = false;
+    } else if (text.substr(i, 2) == "\xe2\x80") {
+      i += 2;  // dashes, quotes, ellipsis: U+2000 to U+203F are no letters
     } else {
-      in_run = true;
-      has_letter |= is_word_byte(c);
+      has_letter |= is_word_byte(text[i]);
     }
   }
-  return words + (in_run && has_letter);
+  return words + has_letter;
 }
 
 }  // namespace sluice

@@ -60,7 +60,7 @@ std::vector<Violation> check_rule_set(const RuleSet& set, const Reply& reply);
 // 1 when no rule is broken, else 0.
 double score_rule_set(const RuleSet& set, const Reply& reply);
 
-// Words: maximal runs of non-white-space that hold a letter or digit (any code point above ASCII counts as a letter).
+// Words: maximal runs of non-white-space that hold a letter or digit (any code point above ASCII but U+2000 to U+203F counts as one).
 int count_words(std::string_view text);
 
 }  // namespace sluice
