@@ -2,16 +2,16 @@
 // Where ActivationBlocks keeps what; shared by the code that writes it and the kernels that read it.
 //
 // Rows are taken in groups of 8 for as long as they last, then 4, 2, 1. A kernel handles one group with one pass over
-// the weights, so the rows of a group lie together: [group][quad][row in group][128 int16], and the scales and sums
-// likewise, which leaves it one running pointer per array.
+// the weights, so the rows of a group lie together: [group][step][row in group][32 * blocks a step], scales and sums
+// likewise, which leaves it one running pointer per array. A step is one vector of weights: 1, 2 or 4 blocks (see
+// unpack-inl.h); the last one is filled up with zeros.
 #pragma once
 
 #include <cstdint>
 
 namespace sluice::activation {
 
-inline constexpr std::int64_t kQuadValues = 128;  // four blocks of 32
-inline constexpr std::int64_t kQuadBlocks = 4;
+inline constexpr std::int64_t kBlockValues = 32;
 inline constexpr std::int64_t kSumChunk = 16;  // sums are padded to whole chunks of as many blocks
 
 struct Group {

@@ -88,33 +88,32 @@ HWY_INLINE void quantize_block(const float* x, QuantizedBlock& out) {
 }
 #endif
 
-// Puts a block's words where the kernel's vectors find them; `quad` is this row's 128 words of the quad.
-HWY_INLINE void place_words(const QuantizedBlock& block, std::int64_t block_in_quad, std::int16_t* quad) {
-  const std::int64_t vector = block_in_quad / kBlocksPerVector, lane = block_in_quad % kBlocksPerVector;
+// Puts a block's words where the kernel's vectors find them; `step` is this row's part of the step.
+HWY_INLINE void place_words(const QuantizedBlock& block, std::int64_t block_in_step, std::int16_t* step) {
   for (int v = 0; v < 4; ++v) {
-    std::int16_t* to = quad + 8 * kBlocksPerVector * (4 * vector + v) + 2 * lane;
+    std::int16_t* to = step + 8 * kBlocksPerVector * v + 2 * block_in_step;
     for (int g = 0; g < 4; ++g) std::memcpy(to + 2 * kBlocksPerVector * g, &block.words[v][2 * g], 4);
   }
 }
 
-// One row of `blocks` blocks into its slots; `stride` rows lie between its quads.
-void quantize_row(const float* x, std::int64_t padded_blocks, std::int64_t blocks, std::int64_t stride,
-                  std::int16_t* values, float* scales, float* sums) {
+// One row of `blocks` blocks into its slots; `group` rows lie between its steps.
+void quantize_row(const float* x, std::int64_t blocks, std::int64_t row_blocks, std::int64_t padded_blocks,
+                  std::int64_t group, std::int16_t* values, float* scales, float* sums) {
   using namespace activation;
   QuantizedBlock block;
-  for (std::int64_t i = 0; i < (blocks + 3) / 4 * 4; ++i) {
+  for (std::int64_t i = 0; i < row_blocks; ++i) {
     if (i < blocks) {
-      quantize_block(x + 32 * i, block);
+      quantize_block(x + kBlockValues * i, block);
     } else {
       std::memset(&block, 0, sizeof block);
     }
-    const std::int64_t quad = i / kQuadBlocks;
-    place_words(block, i % kQuadBlocks, values + quad * stride * kQuadValues);
-    scales[quad * stride * kQuadBlocks + i % kQuadBlocks] = block.scale;
-    sums[i / kSumChunk * stride * kSumChunk + i % kSumChunk] = block.sum;
+    const std::int64_t step = i / kBlocksPerVector * kBlocksPerVector * group, k = i % kBlocksPerVector;
+    place_words(block, k, values + step * kBlockValues);
+    scales[step + k] = block.scale;
+    sums[i / kSumChunk * group * kSumChunk + i % kSumChunk] = block.sum;
   }
-  for (std::int64_t i = (blocks + 3) / 4 * 4; i < padded_blocks; ++i) {
-    sums[i / kSumChunk * stride * kSumChunk + i % kSumChunk] = 0;
+  for (std::int64_t i = row_blocks; i < padded_blocks; ++i) {
+    sums[i / kSumChunk * group * kSumChunk + i % kSumChunk] = 0;
   }
 }
 
@@ -141,29 +140,30 @@ void ActivationBlocks::resize(std::int64_t rows, std::int64_t cols) {
   assert(rows > 0 && cols > 0);
   rows_ = rows;
   cols_ = cols;
-  const std::int64_t blocks = (cols + 31) / 32;
-  quads_ = (blocks + kQuadBlocks - 1) / kQuadBlocks;
+  step_blocks_ = HWY_DYNAMIC_DISPATCH(blocks_per_vector)();
+  const std::int64_t blocks = (cols + kBlockValues - 1) / kBlockValues;
+  row_blocks_ = (blocks + step_blocks_ - 1) / step_blocks_ * step_blocks_;
   padded_blocks_ = (blocks + kSumChunk - 1) / kSumChunk * kSumChunk;
-  float_stride_ = padded_blocks_ * 32;
-  blocks_per_vector_ = HWY_DYNAMIC_DISPATCH(blocks_per_vector)();
+  float_stride_ = padded_blocks_ * kBlockValues;
   floats_.reserve(rows * float_stride_);
-  values_.reserve(rows * quads_ * kQuadValues);
-  scales_.reserve(rows * quads_ * kQuadBlocks);
+  values_.reserve(rows * row_blocks_ * kBlockValues);
+  scales_.reserve(rows * row_blocks_);
   sums_.reserve(rows * padded_blocks_);
 }
 
 void ActivationBlocks::set_row(std::int64_t row, const float* x) {
   using namespace activation;
-  assert(row >= 0 && row < rows_ && blocks_per_vector_ == HWY_DYNAMIC_DISPATCH(blocks_per_vector)());
+  assert(row >= 0 && row < rows_ && step_blocks_ == HWY_DYNAMIC_DISPATCH(blocks_per_vector)());
   float* copy = floats_.begin.get() + row * float_stride_;
   std::copy(x, x + cols_, copy);
   std::fill(copy + cols_, copy + float_stride_, 0.0f);
   const Group group = group_of(row, rows_);
   const std::int64_t at = row - group.first;
+  const std::int64_t blocks = (cols_ + kBlockValues - 1) / kBlockValues;
+  const std::int64_t slot = group.first * row_blocks_ + at * step_blocks_;
   HWY_DYNAMIC_DISPATCH(quantize_row)
-  (copy, padded_blocks_, (cols_ + 31) / 32, group.size, values_.begin.get() + (group.first * quads_ + at) * kQuadValues,
-   scales_.begin.get() + (group.first * quads_ + at) * kQuadBlocks,
-   sums_.begin.get() + group.first * padded_blocks_ + at * kSumChunk);
+  (copy, blocks, row_blocks_, padded_blocks_, group.size, values_.begin.get() + slot * kBlockValues,
+   scales_.begin.get() + slot, sums_.begin.get() + group.first * padded_blocks_ + at * kSumChunk);
 }
 
 void quantize_activations(const float* x, std::int64_t n_rows, std::int64_t n_cols, std::int64_t x_stride,

@@ -49,8 +49,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sluice::HWY_NAMESPACE {
 
 using activation::Group;
-using activation::kQuadBlocks;
-using activation::kQuadValues;
+using activation::kBlockValues;
 using activation::kSumChunk;
 
 #if HWY_TARGET != HWY_SCALAR
@@ -78,8 +77,8 @@ HWY_INLINE VI multiply_words(const VW (&w)[4], const std::int16_t* x) {
 template <std::size_t... I>
 HWY_INLINE void accumulate(const VW (&w)[4], VF d, const std::int16_t* x, const float* scales, VF (&acc)[sizeof...(I)],
                            std::index_sequence<I...>) {
-  ((acc[I] = hn::MulAdd(hn::ConvertTo(DF(), multiply_words(w, x + I * kQuadValues)),
-                        hn::Mul(d, repeat_per_block(scales + I * kQuadBlocks)), acc[I])),
+  ((acc[I] = hn::MulAdd(hn::ConvertTo(DF(), multiply_words(w, x + I * kBlocksPerVector * kBlockValues)),
+                        hn::Mul(d, repeat_per_block(scales + I * kBlocksPerVector)), acc[I])),
    ...);
 }
 
@@ -155,21 +154,18 @@ HWY_INLINE void row_times_group(const std::uint8_t* row, const RowScales& s, std
   const std::int16_t* values = x.values;
   const float* scales = x.scales;
   std::int64_t block = 0;
-  for (; block + kQuadBlocks <= blocks; block += kQuadBlocks) {
-#pragma GCC unroll 4
-    for (std::int64_t k = 0; k < kQuadBlocks; k += kBlocksPerVector) {
-      VW w[4];
-      Unpack::unpack(NextBlocks<Block>{row + (block + k) * static_cast<std::int64_t>(sizeof(Block))}, s.qh + block + k, w);
-      accumulate(w, repeat_per_block(s.d + block + k), values + k * 32, scales + k, acc, rows);
-    }
-    values += sizeof...(I) * kQuadValues;
-    scales += sizeof...(I) * kQuadBlocks;
-  }
-  for (std::int64_t k = 0; block + k < blocks; k += kBlocksPerVector) {
+  for (; block + kBlocksPerVector <= blocks; block += kBlocksPerVector) {
     VW w[4];
-    Unpack::unpack(LastBlocks<Block>{row + (block + k) * static_cast<std::int64_t>(sizeof(Block)), blocks - 1 - block - k},
-                   s.qh + block + k, w);
-    accumulate(w, repeat_per_block(s.d + block + k), values + k * 32, scales + k, acc, rows);
+    Unpack::unpack(NextBlocks<Block>{row}, s.qh + block, w);
+    accumulate(w, repeat_per_block(s.d + block), values, scales, acc, rows);
+    row += kBlocksPerVector * sizeof(Block);
+    values += sizeof...(I) * kBlocksPerVector * kBlockValues;
+    scales += sizeof...(I) * kBlocksPerVector;
+  }
+  if (kBlocksPerVector > 1 && block < blocks) {
+    VW w[4];
+    Unpack::unpack(LastBlocks<Block>{row, blocks - 1 - block}, s.qh + block, w);
+    accumulate(w, repeat_per_block(s.d + block), values, scales, acc, rows);
   }
   store_rows(acc, out, out_stride);
 }
@@ -180,7 +176,7 @@ template <class Unpack, std::size_t kRows>
 void rows_times_group(const QuantisedJob& job, std::int64_t begin, std::int64_t end, std::int64_t first,
                       const RowScales (&scratch)[2]) {
   const ActivationBlocks& x = *job.x;
-  const GroupData group{x.values() + first * x.quads() * kQuadValues, x.scales() + first * x.quads() * kQuadBlocks,
+  const GroupData group{x.values() + first * x.row_blocks() * kBlockValues, x.scales() + first * x.row_blocks(),
                         x.sums() + first * x.padded_blocks(), x.padded_blocks()};
   const std::int64_t blocks = job.blocks, row_bytes = job.row_bytes, out_stride = job.out_stride;
   const std::uint8_t* row = job.matrix + begin * row_bytes;
@@ -287,11 +283,11 @@ void multiply_quantised(BlockType type, const QuantisedJob& job, std::int64_t ro
       const PlainBlock w = unpack_block(type, job.matrix + r * job.row_bytes + i * block_bytes(type));
       for (std::int64_t b = 0; b < x.rows(); ++b) {
         const Group group = activation::group_of(b, x.rows());
-        const std::int64_t slot = group.first * x.quads() + i / kQuadBlocks * group.size + (b - group.first);
-        const std::int16_t* words = x.values() + slot * kQuadValues + i % kQuadBlocks * 32;
+        const std::int64_t slot = group.first * x.row_blocks() + i * group.size + (b - group.first);
+        const std::int16_t* words = x.values() + slot * kBlockValues;
         std::int32_t sum = 0;
         for (int k = 0; k < 32; ++k) sum += w.q[k] * words[8 * (2 * (k & 1) + k / 16) + k % 16 / 2];
-        const float scale = x.scales()[slot * kQuadBlocks + i % kQuadBlocks];
+        const float scale = x.scales()[slot];
         const float block_sum = x.sums()[group.first * x.padded_blocks() +
                                          (i / kSumChunk * group.size + (b - group.first)) * kSumChunk + i % kSumChunk];
         job.out[b * job.out_stride + r] += static_cast<float>(sum) * (w.d * scale) + w.m * block_sum;

@@ -34,9 +34,9 @@ class ActivationBlocks {
   void set_row(std::int64_t row, const float* x);
 
   // For the kernels; see activation_layout.h.
-  std::int64_t quads() const { return quads_; }
-  std::int64_t padded_blocks() const { return padded_blocks_; }
-  std::int64_t blocks_per_vector() const { return blocks_per_vector_; }
+  std::int64_t step_blocks() const { return step_blocks_; }
+  std::int64_t row_blocks() const { return row_blocks_; }      // of a row, whole steps
+  std::int64_t padded_blocks() const { return padded_blocks_; }  // of a row, whole chunks of sums
   const float* floats(std::int64_t row) const { return floats_.begin.get() + row * float_stride_; }
   const std::int16_t* values() const { return values_.begin.get(); }
   const float* scales() const { return scales_.begin.get(); }
@@ -55,9 +55,9 @@ class ActivationBlocks {
 
   std::int64_t rows_ = 0;
   std::int64_t cols_ = 0;
-  std::int64_t quads_ = 0;
+  std::int64_t step_blocks_ = 0;
+  std::int64_t row_blocks_ = 0;
   std::int64_t padded_blocks_ = 0;
-  std::int64_t blocks_per_vector_ = 0;
   std::int64_t float_stride_ = 0;
   Aligned<float> floats_;
   Aligned<std::int16_t> values_;
