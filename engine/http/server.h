@@ -19,10 +19,10 @@ namespace sluice {
 struct HttpServerOptions {
   std::string host = "127.0.0.1";
   int port = 8080;                         // 0 = any free one
-  std::vector<std::string> api_keys;       // none: open, on loopback only
+  // None: open, on loopback only. A key written "client:KEY" may use the OpenAI and feedback routes alone.
+  std::vector<std::string> api_keys;
   std::vector<std::string> allowed_hosts;  // names a Host header may say besides loopback ones and `host`
   bool behind_proxy = false;               // beyond loopback: a proxy in front does TLS
-  std::string tls_cert, tls_key;           // PEM files; both or none
   std::size_t max_body_bytes = std::size_t{32} << 20;
   std::size_t max_connections = 320;       // threads; connections beyond it wait
   int max_exchanges = 256;                 // completions at once; more get 429
@@ -31,7 +31,7 @@ struct HttpServerOptions {
 class HttpServer {
  public:
   // Listens and serves from the moment it returns. All references must outlive the server. kConflict: the port is in use.
-  // kInvalidArgument: an option, named (another address than loopback without keys and TLS or behind_proxy).
+  // kInvalidArgument: an option, named (another address than loopback without keys and behind_proxy).
   static Result<std::unique_ptr<HttpServer>> start(const HttpServerOptions& options, CompletionService& service,
                                                    Store& store, Control& control, Log& log);
   ~HttpServer();  // stop()

@@ -69,6 +69,7 @@ Conditions conditions_of(const RecordFilter& filter, std::int64_t before_seq) {
     where.add("purpose = ?", std::string(EnumNames<Purpose>::kNames[static_cast<std::size_t>(*filter.purpose)]));
   }
   if (!filter.fate.empty()) where.add("fate = ?", filter.fate);
+  if (!filter.conversation.empty()) where.add("conversation = ?", filter.conversation);
   if (filter.label == "none") {
     where.add(label_condition(filter.label));
   } else if (!filter.label.empty()) {

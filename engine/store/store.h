@@ -56,6 +56,7 @@ struct RecordFilter {
   std::optional<VersionId> version;
   std::optional<Purpose> purpose;
   std::string text;                     // full-text search over prompt and completion; "" = all
+  std::string conversation;             // "" = all
   std::string label;                    // "", "accept", "reject", "none"
   std::string fate;                     // "" = all
   bool without_human_label = false;     // for the labelling queue

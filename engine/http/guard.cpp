@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "http/guard.h"
+
+#include <arpa/inet.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace sluice {
+namespace {
+
+ApiError refuse(int status, const std::string& code, const std::string& message) {
+  ApiError error;
+  error.status = status;
+  error.code = code;
+  error.message = message;
+  return error;
+}
+
+bool equal_nocase(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
+}
+
+// "example.org:80" -> "example.org", "[::1]:80" -> "::1".
+std::string_view without_port(std::string_view host) {
+  if (!host.empty() && host.front() == '[') {
+    const auto end = host.find(']');
+    return end == std::string_view::npos ? host : host.substr(1, end - 1);
+  }
+  const auto colon = host.rfind(':');
+  return colon == std::string_view::npos || host.find(':') != colon ? host : host.substr(0, colon);
+}
+
+bool is_ip_literal(std::string_view host) {
+  const std::string text(host);
+  in6_addr address{};
+  return inet_pton(AF_INET, text.c_str(), &address) == 1 || inet_pton(AF_INET6, text.c_str(), &address) == 1;
+}
+
+std::string own_name() {
+  char name[256] = {};
+  return gethostname(name, sizeof name - 1) == 0 ? name : "";
+}
+
+// Every byte is looked at whatever the first difference is.
+bool equal_constant_time(const Sha256Digest& a, const Sha256Digest& b) {
+  unsigned difference = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) difference |= static_cast<unsigned>(a[i] ^ b[i]);
+  return difference == 0;
+}
+
+Sha256Digest digest_of(std::string_view text) {
+  Sha256 hash;
+  hash.update(text);
+  return hash.digest();
+}
+
+std::string_view presented_key(const HttpRequest& request) {
+  const std::string_view authorization = request.header("Authorization");
+  constexpr std::string_view kBearer = "Bearer ";
+  if (authorization.size() > kBearer.size() && equal_nocase(authorization.substr(0, kBearer.size()), kBearer)) {
+    return authorization.substr(kBearer.size());
+  }
+  const std::string_view x_api_key = request.header("x-api-key");
+  return x_api_key.empty() ? request.header("api-key") : x_api_key;
+}
+
+std::optional<ApiError> check_framing(const HttpRequest& request, std::size_t max_body, BodyFraming* framing) {
+  const std::size_t lengths = request.header_count("Content-Length");
+  const std::size_t encodings = request.header_count("Transfer-Encoding");
+  if (encodings > 0) {
+    if (encodings > 1 || lengths > 0 || !equal_nocase(request.header("Transfer-Encoding"), "chunked")) {
+      return refuse(400, "invalid_value", "Transfer-Encoding must be a single \"chunked\", without Content-Length");
+    }
+    framing->chunked = true;
+    return std::nullopt;
+  }
+  if (lengths > 1) return refuse(400, "invalid_value", "Content-Length is given more than once");
+  if (lengths == 0) return std::nullopt;
+  const std::string_view text = request.header("Content-Length");
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), framing->length);
+  if (failure == std::errc::result_out_of_range || (failure == std::errc() && framing->length > max_body)) {
+    return refuse(413, "request_too_large", "The request body is larger than " + std::to_string(max_body) + " bytes");
+  }
+  if (failure != std::errc() || end != text.data() + text.size()) {
+    return refuse(400, "invalid_value", "Content-Length is not a number");
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool is_loopback_host(std::string_view host) {
+  if (equal_nocase(host, "localhost") || host == "::1") return true;
+  return is_ip_literal(host) && host.substr(0, 4) == "127.";
+}
+
+Guard::Guard(const GuardOptions& options) : options_(options) {
+  constexpr std::string_view kClient = "client:";
+  for (const std::string& key : options.api_keys) {
+    const bool client = key.compare(0, kClient.size(), kClient) == 0;
+    keys_.push_back({digest_of(client ? std::string_view(key).substr(kClient.size()) : key), !client});
+  }
+}
+
+bool Guard::host_allowed(std::string_view host_header) const {
+  const std::string_view host = without_port(host_header);
+  if (is_loopback_host(host) || equal_nocase(host, options_.host)) return true;
+  for (const std::string& allowed : options_.allowed_hosts) {
+    if (equal_nocase(host, allowed)) return true;
+  }
+  // Beyond loopback a key is needed anyway, so the names under which this machine is reached are fine.
+  return !is_loopback_host(options_.host) && (is_ip_literal(host) || equal_nocase(host, own_name()));
+}
+
+std::optional<ApiError> Guard::check_head(const HttpRequest& request, BodyFraming* framing) const {
+  std::size_t bytes = 0;
+  for (const auto& [name, value] : request.headers) {
+    bytes += name.size() + value.size() + 4;
+    if (value.find_first_of(std::string_view("\r\n\0", 3)) != std::string::npos) {
+      return refuse(400, "invalid_value", "The header " + name + " holds a line break");
+    }
+  }
+  if (request.headers.size() > options_.max_header_lines || bytes > options_.max_header_bytes) {
+    return refuse(431, "header_too_large", "The request has too many or too long headers");
+  }
+  if (auto error = check_framing(request, options_.max_body_bytes, framing)) return error;
+  if (!request.header("Content-Encoding").empty()) {
+    return refuse(415, "unsupported_media_type", "Compressed request bodies are not accepted: send the JSON as it is");
+  }
+  if (request.header_count("Host") > 1) return refuse(400, "invalid_value", "Host is given more than once");
+  if (request.header_count("Host") == 0) {
+    if (request.version != "HTTP/1.0") return refuse(400, "invalid_value", "The Host header is missing");
+  } else if (!host_allowed(request.header("Host"))) {
+    return refuse(403, "host_not_allowed", "This server does not answer to that Host name");
+  }
+  return std::nullopt;
+}
+
+std::optional<ApiError> Guard::check_access(const HttpRequest& request, Scope scope) const {
+  if (scope == Scope::kOpen) return std::nullopt;
+  if (!keys_.empty()) {
+    const std::string_view presented = presented_key(request);
+    const Sha256Digest digest = digest_of(presented);
+    bool known = false, admin = false;
+    for (const Key& key : keys_) {
+      const bool same = equal_constant_time(key.digest, digest);
+      known |= same;
+      admin |= same && key.admin;
+    }
+    if (presented.empty() || !known) {
+      return refuse(401, "invalid_api_key", "Send a valid API key as \"Authorization: Bearer KEY\"");
+    }
+    if (scope == Scope::kAdmin && !admin) {
+      return refuse(403, "insufficient_scope", "This API key may only be used for completions and feedback");
+    }
+  }
+  // A page in a browser must not steer the engine: such requests carry an Origin.
+  const std::string_view origin = request.header("Origin");
+  if (scope == Scope::kAdmin && !origin.empty() && origin != "http://" + std::string(request.header("Host"))) {
+    return refuse(403, "origin_not_allowed", "Requests of web pages may not use this route");
+  }
+  return std::nullopt;
+}
+
+}  // namespace sluice
