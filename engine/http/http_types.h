@@ -35,6 +35,7 @@ class StreamSink {
  public:
   virtual ~StreamSink() = default;
   virtual bool write(std::string_view bytes) = 0;
+  virtual bool alive() const = 0;  // would write() make sense?
 };
 
 struct HttpReply {

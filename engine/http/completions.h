@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Runs POST /v1/chat/completions and /v1/completions: parse, resolve the model, start the exchanges, stream or collect.
+// Thread-safe: each call runs on its own HTTP thread.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "base/guarded.h"
+#include "chat/completion.h"
+#include "http/control.h"
+#include "http/http_types.h"
+#include "http/metrics.h"
+
+namespace sluice {
+
+// 503 unless completions can be served now.
+std::optional<ApiError> not_ready(ServingPhase phase);
+
+class Completions {
+ public:
+  // `stopping` set: waiting requests and open streams end within 200 ms.
+  Completions(CompletionService& service, Control& control, Metrics& metrics, const std::atomic<bool>& stopping,
+              int max_exchanges);
+
+  HttpReply handle(const HttpRequest& request, bool chat);
+  // Is the answer with this receipt still being made?
+  bool is_open(const std::string& record_id) const SLUICE_EXCLUDES(mu_);
+
+ private:
+  class Job;
+  friend class Job;
+
+  std::optional<ApiError> start(Job& job, const HttpRequest& request);
+  HttpReply collect(Job& job, const HttpRequest& request);
+  void stream(Job& job, StreamSink& sink);
+  int retry_after() const;
+
+  CompletionService& service_;
+  Control& control_;
+  Metrics& metrics_;
+  const std::atomic<bool>& stopping_;
+  const int max_exchanges_;
+
+  mutable Mutex mu_;
+  int running_ SLUICE_GUARDED_BY(mu_) = 0;
+  std::set<std::string> open_ SLUICE_GUARDED_BY(mu_);
+};
+
+}  // namespace sluice

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Reads fields of a request's JSON object with the rules of serving.md §1.1: integers may arrive as 1.0, null is absent,
+// a wrong type or bound is an error that names the field. The first error stays; later reads give their fallback. Internal
+// to the .cpp files of engine/http (it names the JSON library). One thread.
+#pragma once
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "base/json_limits.h"
+#include "http/http_types.h"
+
+namespace sluice {
+
+using Json = nlohmann::json;
+
+inline std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+// A text that this program wrote itself; null when it is not JSON.
+inline Json parse_stored(const std::string& text) { return Json::parse(text, nullptr, false); }
+
+class Fields {
+ public:
+  explicit Fields(const Json& object, std::string prefix = "") : object_(object), prefix_(std::move(prefix)) {}
+
+  const Json* find(const char* name) const {
+    const auto it = object_.find(name);
+    return it == object_.end() || it->is_null() ? nullptr : &*it;
+  }
+  bool has(const char* name) const { return find(name) != nullptr; }
+
+  double number(const char* name, double fallback, double least, double most) {
+    const Json* value = find(name);
+    if (value == nullptr) return fallback;
+    if (!value->is_number()) return refuse(name, "must be a number"), fallback;
+    const double v = value->get<double>();
+    if (!(v >= least && v <= most)) return refuse(name, bounds(least, most)), fallback;
+    return v;
+  }
+
+  std::int64_t integer(const char* name, std::int64_t fallback, std::int64_t least, std::int64_t most) {
+    const Json* value = find(name);
+    if (value == nullptr) return fallback;
+    const std::optional<std::int64_t> v = whole(*value);
+    if (!v) return refuse(name, "must be a whole number"), fallback;
+    if (*v < least || *v > most) return refuse(name, bounds(static_cast<double>(least), static_cast<double>(most))), fallback;
+    return *v;
+  }
+
+  bool boolean(const char* name, bool fallback) {
+    const Json* value = find(name);
+    if (value == nullptr) return fallback;
+    if (!value->is_boolean()) return refuse(name, "must be true or false"), fallback;
+    return value->get<bool>();
+  }
+
+  // `most` counts bytes.
+  std::string text(const char* name, std::string fallback = "", std::size_t most = std::size_t{1} << 30) {
+    const Json* value = find(name);
+    if (value == nullptr) return fallback;
+    if (!value->is_string()) return refuse(name, "must be a string"), fallback;
+    if (value->get_ref<const std::string&>().size() > most) {
+      return refuse(name, "must have at most " + std::to_string(most) + " bytes"), fallback;
+    }
+    return value->get<std::string>();
+  }
+
+  void refuse(const std::string& name, const std::string& what, const std::string& code = "invalid_value") {
+    if (error_) return;
+    error_ = ApiError();
+    error_->status = 400;
+    error_->code = code;
+    error_->param = prefix_ + name;
+    error_->message = prefix_ + name + " " + what;
+  }
+  const std::optional<ApiError>& error() const { return error_; }
+  void adopt(const Fields& inner) {
+    if (!error_ && inner.error_) error_ = inner.error_;
+  }
+
+  static std::optional<std::int64_t> whole(const Json& value) {
+    if (value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX) return std::nullopt;
+    if (value.is_number_integer()) return value.get<std::int64_t>();
+    if (!value.is_number_float()) return std::nullopt;
+    const double v = value.get<double>();
+    if (std::trunc(v) != v || std::abs(v) > 9.0e15) return std::nullopt;
+    return static_cast<std::int64_t>(v);
+  }
+
+ private:
+  static std::string short_number(double v) {
+    std::string text = std::to_string(v);
+    text.erase(text.find_last_not_of('0') + 1);
+    if (text.back() == '.') text.pop_back();
+    return text;
+  }
+  static std::string bounds(double least, double most) {
+    return most > 1e15 ? "must be at least " + short_number(least)
+                       : "must be between " + short_number(least) + " and " + short_number(most);
+  }
+
+  const Json& object_;
+  const std::string prefix_;
+  std::optional<ApiError> error_;
+};
+
+// The body of a request as one JSON object, or why it is none.
+inline std::optional<ApiError> parse_object(const HttpRequest& request, Json* out) {
+  ApiError error;
+  error.status = 400;
+  error.code = "invalid_json";
+  if (const Status s = check_json_limits(request.body, "The request body"); !s.ok()) {
+    error.message = s.message();
+    return error;
+  }
+  *out = Json::parse(request.body, nullptr, false);
+  if (out->is_object()) return std::nullopt;
+  error.message = out->is_discarded() ? "The request body is not valid JSON" : "The request body must be a JSON object";
+  return error;
+}
+
+}  // namespace sluice
