@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Speaks to a running Sluice through the unmodified `openai` package, as any client would.
+
+  openai_client_test.py --url http://127.0.0.1:8080 [--key KEY]
+  openai_client_test.py --binary build/release/bin/sluice-headless [--model PATH]
+
+With --binary it starts `sluice-headless serve` on a free port in a folder of its own, and stops it at the end.
+Needs: pip install openai. Exit 0 when every check passed.
+"""
+import argparse
+import json
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+
+import openai
+
+QUESTION = [{"role": "user", "content": "Say in one short sentence what a valve does."}]
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def call(url, path, body=None, key=None, method=None):
+    request = urllib.request.Request(url + path, method=method or ("POST" if body is not None else "GET"))
+    request.add_header("Content-Type", "application/json")
+    if key:
+        request.add_header("Authorization", "Bearer " + key)
+    data = None if body is None else json.dumps(body).encode()
+    try:
+        with urllib.request.urlopen(request, data, timeout=120) as answer:
+            return answer.status, json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read())
+
+
+def wait_ready(url, process, seconds=300):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if process.poll() is not None:
+            sys.exit(f"the server ended with {process.returncode} before it was ready")
+        try:
+            if call(url, "/health")[0] == 200:
+                return
+        except OSError:
+            pass
+        time.sleep(0.2)  # polling a program of ours that has no other sign of life yet
+    sys.exit("the server was not ready in time")
+
+
+class Checks:
+    def __init__(self, url, key):
+        self.url, self.key = url, key
+        self.client = openai.OpenAI(base_url=url + "/v1", api_key=key or "none", max_retries=0, timeout=300)
+        self.model = self.client.models.list().data[0].id
+
+    def models(self):
+        listed = self.client.models.list().data
+        assert listed and all(m.object == "model" and m.created is not None for m in listed)
+        assert self.client.models.retrieve(self.model).id == self.model
+        try:
+            self.client.models.retrieve("no-such-model")
+            raise AssertionError("an unknown model was found")
+        except openai.NotFoundError as error:
+            assert error.code == "model_not_found"
+
+    def chat(self):
+        raw = self.client.chat.completions.with_raw_response.create(
+            model=self.model, messages=QUESTION, max_tokens=24, temperature=0)
+        answer = raw.parse()
+        assert answer.choices[0].message.role == "assistant" and answer.choices[0].message.content
+        assert answer.choices[0].finish_reason in ("stop", "length")
+        assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens
+        assert raw.headers["X-Sluice-Record-Id"] == answer.model_extra["sluice"]["record_id"]
+        return answer
+
+    def chat_stream_equals(self):
+        whole = self.chat().choices[0].message.content
+        text, finish, usage, receipt = "", None, None, None
+        for chunk in self.client.chat.completions.create(model=self.model, messages=QUESTION, max_tokens=24, temperature=0,
+                                                         stream=True, stream_options={"include_usage": True}):
+            if not chunk.choices:
+                usage = chunk.usage
+                continue
+            text += chunk.choices[0].delta.content or ""
+            if chunk.choices[0].finish_reason:
+                finish, receipt = chunk.choices[0].finish_reason, chunk.model_extra["sluice"]
+        assert text == whole, (text, whole)
+        assert finish and receipt["record_id"] and usage.completion_tokens > 0
+
+    def completions(self):
+        answer = self.client.completions.create(model=self.model, prompt=["One, two, three,", "Red, green,"], max_tokens=8,
+                                                temperature=0, n=1, logprobs=2)
+        assert [c.index for c in answer.choices] == [0, 1]
+        lists = answer.choices[0].logprobs
+        assert len(lists.tokens) == len(lists.token_logprobs) == len(lists.text_offset)
+        scored = self.client.completions.create(model=self.model, prompt="One, two, three", max_tokens=0, echo=True, logprobs=0)
+        assert scored.choices[0].text == "One, two, three" and scored.choices[0].finish_reason == "length"
+        assert scored.choices[0].logprobs.token_logprobs[0] is None
+        assert all(v <= 0 for v in scored.choices[0].logprobs.token_logprobs[1:])
+        streamed = "".join(c.choices[0].text for c in self.client.completions.create(
+            model=self.model, prompt="One, two, three,", max_tokens=8, temperature=0, stream=True))
+        assert streamed == answer.choices[0].text
+
+    def choices_and_seed(self):
+        ask = dict(model=self.model, messages=QUESTION, max_tokens=12, temperature=1, n=2, seed=11)
+        a, b = (self.client.chat.completions.create(**ask) for _ in range(2))
+        assert [c.message.content for c in a.choices] == [c.message.content for c in b.choices]
+
+    def stop_string(self):
+        answer = self.client.completions.create(model=self.model, prompt="1 2 3 4 5", max_tokens=24, temperature=0)
+        text = answer.choices[0].text
+        if len(text) < 6:
+            return
+        stop = text[3:6]
+        cut = self.client.completions.create(model=self.model, prompt="1 2 3 4 5", max_tokens=24, temperature=0, stop=[stop])
+        assert cut.choices[0].text == text[:text.index(stop)] and cut.choices[0].finish_reason == "stop"
+
+    def chat_logprobs(self):
+        answer = self.client.chat.completions.create(model=self.model, messages=QUESTION, max_tokens=4, temperature=0,
+                                                     logprobs=True, top_logprobs=3)
+        for token in answer.choices[0].logprobs.content:
+            assert token.logprob <= 0 and len(token.top_logprobs) == 3
+
+    def errors(self):
+        for change, error_type in (({"model": "no-such-model"}, openai.NotFoundError),
+                                   ({"temperature": 3}, openai.BadRequestError),
+                                   ({"messages": []}, openai.BadRequestError),
+                                   ({"messages": [{"role": "user", "content": "word " * 100000}]}, openai.BadRequestError)):
+            ask = dict(model=self.model, messages=QUESTION, max_tokens=4)
+            ask.update(change)
+            try:
+                self.client.chat.completions.create(**ask)
+                raise AssertionError(f"{list(change)} was accepted")
+            except error_type as error:
+                assert error.code and error.type, error
+
+    def feedback(self):
+        receipt = self.chat().model_extra["sluice"]["record_id"]
+        label = {"record_id": receipt, "kind": "accept", "key": receipt}
+        status, first = call(self.url, "/sluice/v1/feedback", label, self.key)
+        assert status == 200 and first["state"] in ("waiting", "held_out", "ignored", "late"), first
+        status, again = call(self.url, "/sluice/v1/feedback", label, self.key)
+        assert status == 200 and again["state"] == "duplicate" and again["feedback_id"] == first["feedback_id"]
+        status, other = call(self.url, "/sluice/v1/feedback", {**label, "kind": "reject"}, self.key)
+        assert status == 409 and other["error"]["code"] == "idempotency_conflict"
+        status, record = call(self.url, f"/sluice/v1/records/{receipt}", key=self.key)
+        assert status == 200 and len(record["lp_full"]) == len(record["token_ids"])
+        assert call(self.url, "/sluice/v1/feedback", {"record_id": "rec_none", "kind": "accept"}, self.key)[0] == 404
+
+    def early_leave(self):
+        stream = self.client.chat.completions.create(model=self.model, messages=QUESTION, max_tokens=200, stream=True)
+        next(iter(stream))
+        stream.close()
+        assert self.chat().choices[0].message.content
+
+    def many_at_once(self):
+        with ThreadPoolExecutor(12) as pool:
+            answers = list(pool.map(lambda _: self.chat().choices[0].message.content, range(24)))
+        assert len(set(answers)) == 1, set(answers)  # greedy: alone or together, the same
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--url")
+    parser.add_argument("--key")
+    parser.add_argument("--binary")
+    parser.add_argument("--model")
+    options = parser.parse_args()
+    process = None
+    folder = tempfile.TemporaryDirectory()
+    url = options.url
+    if options.binary:
+        port = free_port()
+        url = f"http://127.0.0.1:{port}"
+        command = [options.binary, "serve", "--data", folder.name + "/ws", "--port", str(port)]
+        process = subprocess.Popen(command + (["--model", options.model] if options.model else []))
+    elif not url:
+        parser.error("give --url or --binary")
+    failed = 0
+    try:
+        if process:
+            wait_ready(url, process)
+        checks = Checks(url, options.key)
+        for name in ("models", "chat", "chat_stream_equals", "completions", "choices_and_seed", "stop_string", "chat_logprobs",
+                     "errors", "feedback", "early_leave", "many_at_once"):
+            try:
+                getattr(checks, name)()
+                print("ok  ", name, flush=True)
+            except Exception as error:  # each check is told, then the next runs
+                failed += 1
+                print("FAIL", name, type(error).__name__, error, flush=True)
+    finally:
+        if process:
+            process.terminate()
+            process.wait(60)
+        folder.cleanup()
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
