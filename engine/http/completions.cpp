@@ -231,10 +231,8 @@ HttpReply Completions::collect(Job& job, const HttpRequest& request) {
     while (!exchange.done()) {
       const std::optional<TextEvent> event = exchange.next(Steady::now() + kPoll);
       if (stopping_.load()) exchange.cancel();
-      if (!event) {
-        if (!request.gone()) continue;
-        return fail(*not_ready(ServingPhase::kStopping), "cancelled");  // nobody reads it
-      }
+      if (request.gone()) return fail(*not_ready(ServingPhase::kStopping), "cancelled");  // nobody reads it
+      if (!event) continue;
       job.note_event();
       writer.collect(*event);
       if (event->kind != TextEvent::Kind::kFinish) continue;
@@ -271,8 +269,8 @@ void Completions::stream(Job& job, StreamSink& sink) {
         send(sse(error_json(*not_ready(ServingPhase::kStopping))));
         return job.finished("cancelled");
       }
+      if (!sink.alive()) return job.finished("cancelled");
       if (!event) {
-        if (!sink.alive()) return job.finished("cancelled");
         if (Steady::now() - last_write >= kKeepAlive && !send(": keep-alive\n\n")) return job.finished("cancelled");
         continue;
       }
