@@ -13,8 +13,11 @@
 
 #include "model/kernels/dequant.h"
 
+#include "model/kernels/attention.h"
+#include "model/kernels/lora.h"
 #include "model/kernels/matvec.h"
 #include "model/kernels/target.h"
+#include "model/kernels/vector_math.h"
 
 
 namespace sluice {
@@ -157,6 +160,70 @@ void dequantise_panel(benchmark::State& state, BlockType type) {
 BENCHMARK_CAPTURE(dequantise_panel, Q4_1, BlockType::kQ4_1);
 BENCHMARK_CAPTURE(dequantise_panel, Q8_0, BlockType::kQ8_0);
 BENCHMARK_CAPTURE(dequantise_panel, F16, BlockType::kF16);
+
+// One KV head of the embedded model, three query heads, after `positions` tokens. items = positions.
+void attention(benchmark::State& state) {
+  const std::int64_t n = state.range(0), head_size = 64, heads = 3;
+  const auto queries = random_floats(heads * head_size, 1);
+  const auto keys = random_floats(n * head_size, 2), values = random_floats(n * head_size, 3);
+  std::vector<float> out(heads * head_size);
+  AttentionState attention;
+  for (auto _ : state) {
+    attention.begin(heads, head_size);
+    attention.add_segment(queries.data(), keys.data(), values.data(), head_size, n, 0.125f);
+    attention.finish(out.data());
+    benchmark::DoNotOptimize(out.data());
+  }
+  state.SetItemsProcessed(state.iterations() * n);
+}
+BENCHMARK(attention)->Arg(64)->Arg(512)->Arg(2048);
+
+// The adapter's part of one layer: rank 8 on all seven matrices.
+void lora_layer(benchmark::State& state) {
+  const std::int64_t rank = 8;
+  const auto x = random_floats(kFeed, 1), a = random_floats(rank * kFeed, 2), b_t = random_floats(rank * kFeed, 3);
+  std::vector<float> hidden(rank), y(kFeed);
+  const std::pair<std::int64_t, std::int64_t> shapes[] = {{kHidden, kHidden}, {kKv, kHidden},   {kKv, kHidden},
+                                                          {kHidden, kHidden}, {kFeed, kHidden}, {kFeed, kHidden},
+                                                          {kHidden, kFeed}};
+  for (auto _ : state) {
+    for (const auto& [out, in] : shapes) {
+      lora_down(x.data(), a.data(), in, rank, hidden.data());
+      lora_up(hidden.data(), b_t.data(), out, rank, 2.0f, 0, out, y.data());
+    }
+    benchmark::DoNotOptimize(y.data());
+  }
+}
+BENCHMARK(lora_layer);
+
+void norm(benchmark::State& state) {
+  const auto x = random_floats(kHidden, 1), w = random_floats(kHidden, 2);
+  std::vector<float> out(kHidden);
+  for (auto _ : state) {
+    rms_norm(x.data(), w.data(), kHidden, 1e-5f, out.data());
+    benchmark::DoNotOptimize(out.data());
+  }
+  state.SetItemsProcessed(state.iterations() * kHidden);
+}
+BENCHMARK(norm);
+
+void gate(benchmark::State& state) {
+  const auto g = random_floats(kFeed, 1), u = random_floats(kFeed, 2);
+  std::vector<float> out(kFeed);
+  for (auto _ : state) {
+    silu_mul(g.data(), u.data(), kFeed, out.data());
+    benchmark::DoNotOptimize(out.data());
+  }
+  state.SetItemsProcessed(state.iterations() * kFeed);
+}
+BENCHMARK(gate);
+
+void vocabulary_log_sum_exp(benchmark::State& state) {
+  const auto x = random_floats(kVocabulary, 1);
+  for (auto _ : state) benchmark::DoNotOptimize(log_sum_exp(x.data(), kVocabulary));
+  state.SetItemsProcessed(state.iterations() * kVocabulary);
+}
+BENCHMARK(vocabulary_log_sum_exp);
 
 }  // namespace
 }  // namespace sluice

@@ -17,6 +17,7 @@
 #include <hwy/foreach_target.h>
 // After foreach_target.
 #include <hwy/aligned_allocator.h>
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include "model/kernels/lanes-inl.h"
@@ -170,6 +171,9 @@ HWY_INLINE void row_times_group(const std::uint8_t* row, const RowScales& s, std
   store_rows(acc, out, out_stride);
 }
 
+// How far ahead of use weights are asked for.
+constexpr std::int64_t kPrefetchBytes = 2048;
+
 // Weight rows [begin, end) times one group. The scales of a row are gathered while the row before it is multiplied, so
 // that their stores have long ended when vectors load them.
 template <class Unpack, std::size_t kRows>
@@ -185,6 +189,7 @@ void rows_times_group(const QuantisedJob& job, std::int64_t begin, std::int64_t 
   Unpack::gather(row, blocks, now);
   for (std::int64_t r = begin; r < end; ++r, row += row_bytes, ++out) {
     if (r + 1 < end) Unpack::gather(row + row_bytes, blocks, next);
+    for (std::int64_t i = 0; i < row_bytes; i += 64) hwy::Prefetch(row + kPrefetchBytes + i);
     row_times_group<Unpack>(row, now, blocks, group, out, out_stride, std::make_index_sequence<kRows>());
     std::swap(now, next);
   }
