@@ -19,7 +19,7 @@
 namespace sluice {
 
 // Up to this many new tokens of a sequence stay on the integer kernels; measured crossover with the GEMM.
-inline constexpr int kIntegerRows = 16;
+inline constexpr int kIntegerRows = 48;
 
 // New tokens of one sequence, already taken by the cache: positions first_position .. + count - 1.
 struct PassPiece {

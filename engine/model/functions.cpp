@@ -3,8 +3,10 @@
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
 #include <ATen/ops/addmm.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/silu.h>
@@ -13,6 +15,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <cmath>
+#include <limits>
+#include <optional>
 
 #include "model/frozen_linear_at.h"
 #include "model/functions_at.h"
@@ -197,28 +201,52 @@ at::Tensor heads_first(const at::Tensor& x, std::int64_t heads) {
   return x.view({x.size(0), heads, -1}).transpose(0, 1).unsqueeze(0);
 }
 
-// A key or value head for every query head.
-at::Tensor repeated(const at::Tensor& x, std::int64_t kv_heads, std::int64_t group) {
-  const std::int64_t n = x.size(0), head_dim = x.size(1) / kv_heads;
-  return x.view({n, kv_heads, 1, head_dim}).expand({n, kv_heads, group, head_dim}).reshape({n, kv_heads * group * head_dim});
+// Rows of one sequence, or of the shared prefix and a sequence after it.
+struct Part {
+  std::int64_t begin, rows, prefix;
+
+  at::Tensor own(const at::Tensor& x) const { return x.narrow(0, begin, rows); }
+  // A key or value head for every query head, [1, heads, prefix + rows, head_dim].
+  at::Tensor keys(const at::Tensor& x, std::int64_t kv_heads, std::int64_t group) const {
+    const at::Tensor all = prefix == 0 ? own(x) : at::cat({x.narrow(0, 0, prefix), own(x)});
+    const std::int64_t n = all.size(0), head_dim = all.size(1) / kv_heads;
+    const at::Tensor wide = all.view({n, kv_heads, 1, head_dim}).expand({n, kv_heads, group, head_dim});
+    return heads_first(wide.reshape({n, kv_heads * group * head_dim}), kv_heads * group);
+  }
+  // Gradients of those heads -> added up per key head into the rows they came from. The prefix, a part of its own, comes
+  // first and sets its rows.
+  void add_keys(const at::Tensor& gradient, at::Tensor& into, std::int64_t kv_heads) const {
+    const std::int64_t n = prefix + rows, head_dim = into.size(1) / kv_heads;
+    const at::Tensor sum = gradient.contiguous().view({kv_heads, -1, n, head_dim}).sum(1).transpose(0, 1);  // [n, kv_heads, head_dim]
+    own(into).view({rows, kv_heads, head_dim}).copy_(sum.narrow(0, prefix, rows));
+    if (prefix > 0) into.narrow(0, 0, prefix).view({prefix, kv_heads, head_dim}).add_(sum.narrow(0, 0, prefix));
+  }
+};
+
+Part part_of(const std::vector<std::int64_t>& starts, std::size_t s, std::int64_t prefix) {
+  return {starts[s], starts[s + 1] - starts[s], s == 0 ? 0 : prefix};
 }
 
 class PackedAttention : public Function<PackedAttention> {
  public:
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                            const std::vector<std::int64_t>& starts, std::int64_t heads, std::int64_t kv_heads) {
+                            at::TensorList masks, const std::vector<std::int64_t>& starts, std::int64_t prefix,
+                            std::int64_t heads, std::int64_t kv_heads) {
     at::Tensor out = at::empty_like(q);
     variable_list saved{q, k, v, out};
+    saved.insert(saved.end(), masks.begin(), masks.end());
     for (std::size_t s = 0; s + 1 < starts.size(); ++s) {
-      const auto part = [&](const at::Tensor& x) { return x.narrow(0, starts[s], starts[s + 1] - starts[s]); };
+      const Part part = part_of(starts, s, prefix);
+      const std::optional<at::Tensor> mask = part.prefix == 0 ? std::nullopt : std::optional<at::Tensor>(masks[s - 1]);
       auto [o, lse] = at::_scaled_dot_product_flash_attention_for_cpu(
-          heads_first(part(q), heads), heads_first(repeated(part(k), kv_heads, heads / kv_heads), heads),
-          heads_first(repeated(part(v), kv_heads, heads / kv_heads), heads), 0.0, /*is_causal=*/true);
-      part(out).view({-1, heads, q.size(1) / heads}).copy_(o.squeeze(0).transpose(0, 1));
+          heads_first(part.own(q), heads), part.keys(k, kv_heads, heads / kv_heads), part.keys(v, kv_heads, heads / kv_heads), 0.0,
+          /*is_causal=*/!mask.has_value(), mask);
+      part.own(out).view({-1, heads, q.size(1) / heads}).copy_(o.squeeze(0).transpose(0, 1));
       saved.push_back(lse);
     }
     ctx->save_for_backward(std::move(saved));
     ctx->saved_data["starts"] = starts;
+    ctx->saved_data["prefix"] = prefix;
     ctx->saved_data["heads"] = heads;
     ctx->saved_data["kv_heads"] = kv_heads;
     return out;
@@ -227,26 +255,25 @@ class PackedAttention : public Function<PackedAttention> {
   static variable_list backward(AutogradContext* ctx, const variable_list& dys) {
     const variable_list saved = ctx->get_saved_variables();
     const std::vector<std::int64_t> starts = ctx->saved_data["starts"].toIntVector();
+    const std::int64_t prefix = ctx->saved_data["prefix"].toInt();
     const std::int64_t heads = ctx->saved_data["heads"].toInt(), kv_heads = ctx->saved_data["kv_heads"].toInt();
-    const std::int64_t group = heads / kv_heads, head_dim = saved[0].size(1) / heads;
+    const std::size_t parts = starts.size() - 1, masks = prefix > 0 ? parts - 1 : 0;
     const at::Tensor dout = dys[0].contiguous();
     at::Tensor dq = at::empty_like(saved[0]), dk = at::empty_like(saved[1]), dv = at::empty_like(saved[2]);
-    for (std::size_t s = 0; s + 1 < starts.size(); ++s) {
-      const auto part = [&](const at::Tensor& x) { return x.narrow(0, starts[s], starts[s + 1] - starts[s]); };
+    for (std::size_t s = 0; s < parts; ++s) {
+      const Part part = part_of(starts, s, prefix);
+      const std::optional<at::Tensor> mask = part.prefix == 0 ? std::nullopt : std::optional<at::Tensor>(saved[3 + s]);
       auto [gq, gk, gv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-          heads_first(part(dout), heads), heads_first(part(saved[0]), heads),
-          heads_first(repeated(part(saved[1]), kv_heads, group), heads),
-          heads_first(repeated(part(saved[2]), kv_heads, group), heads), heads_first(part(saved[3]), heads), saved[4 + s], 0.0,
-          /*is_causal=*/true);
-      part(dq).view({-1, heads, head_dim}).copy_(gq.squeeze(0).transpose(0, 1));
-      const std::int64_t n = starts[s + 1] - starts[s];
-      const auto summed = [&](const at::Tensor& g) {  // [1, heads, n, head_dim] -> [n, kv_heads, head_dim]
-        return g.view({kv_heads, group, n, head_dim}).sum(1).transpose(0, 1);
-      };
-      part(dk).view({n, kv_heads, head_dim}).copy_(summed(gk.contiguous()));
-      part(dv).view({n, kv_heads, head_dim}).copy_(summed(gv.contiguous()));
+          heads_first(part.own(dout), heads), heads_first(part.own(saved[0]), heads),
+          part.keys(saved[1], kv_heads, heads / kv_heads), part.keys(saved[2], kv_heads, heads / kv_heads),
+          heads_first(part.own(saved[3]), heads), saved[4 + masks + s], 0.0, /*is_causal=*/!mask.has_value(), mask);
+      part.own(dq).view({-1, heads, dq.size(1) / heads}).copy_(gq.squeeze(0).transpose(0, 1));
+      part.add_keys(gk, dk, kv_heads);
+      part.add_keys(gv, dv, kv_heads);
     }
-    return {dq, dk, dv, at::Tensor(), at::Tensor(), at::Tensor()};
+    variable_list grads{dq, dk, dv};
+    grads.resize(3 + masks + 4);  // masks, starts, prefix, heads, kv_heads
+    return grads;
   }
 };
 
@@ -307,10 +334,17 @@ at::Tensor rotate(const at::Tensor& x, const at::Tensor& cos_sin) { return Rotat
 
 at::Tensor silu_gate(const at::Tensor& gate, const at::Tensor& up) { return SiluGate::apply(gate, up); }
 
-at::Tensor packed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                            std::span<const std::int32_t> seq_start, int heads, int kv_heads) {
-  const std::vector<std::int64_t> starts(seq_start.begin(), seq_start.end());
-  return PackedAttention::apply(q, k, v, starts, std::int64_t{heads}, std::int64_t{kv_heads});
+AttentionPlan::AttentionPlan(std::vector<std::int64_t> rows, std::int64_t shared) : starts(std::move(rows)), prefix(shared) {
+  for (std::size_t s = 1; prefix > 0 && s + 1 < starts.size(); ++s) {
+    const std::int64_t n = starts[s + 1] - starts[s];
+    masks.push_back(at::full({n, prefix + n}, -std::numeric_limits<double>::infinity(), at::kFloat).triu_(prefix + 1));
+  }
+}
+
+at::Tensor packed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionPlan& plan, int heads,
+                            int kv_heads) {
+  return PackedAttention::apply(q, k, v, at::TensorList(plan.masks), plan.starts, plan.prefix, std::int64_t{heads},
+                                std::int64_t{kv_heads});
 }
 
 at::Tensor checkpointed(std::function<at::Tensor(const at::Tensor&)> fn, const at::Tensor& x,

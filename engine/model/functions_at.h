@@ -31,10 +31,20 @@ at::Tensor rotate(const at::Tensor& x, const at::Tensor& cos_sin);
 // silu(gate) * up
 at::Tensor silu_gate(const at::Tensor& gate, const at::Tensor& up);
 
-// Causal attention inside each sequence. q [N, heads * head_dim], k and v [N, kv_heads * head_dim];
-// seq_start [B + 1].
-at::Tensor packed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, std::span<const std::int32_t> seq_start,
-                            int heads, int kv_heads);
+// Which rows attend to which. Rows [starts[s], starts[s + 1]) form a sequence, causal inside. With prefix > 0 the first
+// sequence is that many rows long and every later one attends to all of it too, as if it came before its own rows.
+struct AttentionPlan {
+  std::vector<std::int64_t> starts;
+  std::int64_t prefix = 0;
+  std::vector<at::Tensor> masks;  // of each later sequence when prefix > 0: [n, prefix + n], 0 or -infinity
+
+  AttentionPlan() = default;
+  AttentionPlan(std::vector<std::int64_t> starts, std::int64_t prefix);
+};
+
+// q [N, heads * head_dim], k and v [N, kv_heads * head_dim].
+at::Tensor packed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionPlan& plan, int heads,
+                            int kv_heads);
 
 // fn(x) without its inner graph: backward runs fn again with grad, and passes on the gradients of x and of `leaves`
 // (which fn uses).

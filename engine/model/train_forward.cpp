@@ -2,10 +2,12 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/index_select.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -75,7 +77,7 @@ struct Pass {
   const TransformerWeights& weights;
   LoraTensors lora;  // handles to the caller's tensors
   at::Tensor cos_sin;
-  std::vector<std::int32_t> seq_start;
+  AttentionPlan plan;
 
   LinearPair pair(int layer, Linear linear) const {
     return {&weights.layers[static_cast<std::size_t>(layer)].linear(linear), lora.find(layer, linear)};
@@ -96,24 +98,69 @@ at::Tensor block(const Pass& pass, int layer, const at::Tensor& x) {
                    rms_norm_rows(x, w.attention_norm, eps));
   const at::Tensor q = rotate(head_norm(qkv[0], w.q_norm, c), pass.cos_sin);
   const at::Tensor k = rotate(head_norm(qkv[1], w.k_norm, c), pass.cos_sin);
-  const at::Tensor attended = packed_attention(q, k, qkv[2], pass.seq_start, c.heads, c.kv_heads);
+  const at::Tensor attended = packed_attention(q, k, qkv[2], pass.plan, c.heads, c.kv_heads);
   const at::Tensor middle = at::add(x, lora_linears(std::array{pass.pair(layer, Linear::kO)}, attended)[0]);
   const std::vector<at::Tensor> mlp =
       lora_linears(std::array{pass.pair(layer, Linear::kGate), pass.pair(layer, Linear::kUp)}, rms_norm_rows(middle, w.ffn_norm, eps));
   return at::add(middle, lora_linears(std::array{pass.pair(layer, Linear::kDown)}, silu_gate(mlp[0], mlp[1]))[0]);
 }
 
-}  // namespace
+// The batch with what begins every sequence alike (a system prompt, the prompt of a group) laid once, before the rests.
+// Every row still sees what it saw; gradients of the common rows add up by themselves.
+struct Folded {
+  std::vector<TokenId> ids;
+  std::vector<std::int32_t> positions;
+  std::vector<std::int64_t> starts{0};
+  std::int64_t prefix = 0;
+  std::vector<std::int64_t> rows;  // of each original row; empty when nothing was folded
+};
 
-Result<at::Tensor> train_forward(const TransformerWeights& weights, const LoraTensors* lora, const PackedSequences& batch,
-                                 const TrainForwardOptions& options) {
-  SLUICE_RETURN_IF_ERROR(check(weights.config, batch));
-  const auto pass = std::make_shared<const Pass>(Pass{weights, lora == nullptr ? LoraTensors() : *lora,
-                                                      angles(weights, batch.positions),
-                                                      {batch.seq_start.begin(), batch.seq_start.end()}});
-  at::Tensor x = embed(weights, batch.ids);
-  const bool checkpoint = options.checkpoint && at::GradMode::is_enabled() && lora != nullptr;
-  for (int layer = 0; layer < weights.config.layers; ++layer) {
+// Tokens that begin every sequence at the same positions, at most one less than the shortest.
+std::int64_t common_prefix(const PackedSequences& batch) {
+  const std::size_t sequences = batch.seq_start.size() - 1;
+  std::int64_t common = std::numeric_limits<std::int32_t>::max();
+  for (std::size_t s = 0; s < sequences; ++s) {
+    const std::int32_t start = batch.seq_start[s];
+    common = std::min<std::int64_t>(common, batch.seq_start[s + 1] - start - 1);
+    std::int64_t same = 0;
+    while (same < common && batch.ids[static_cast<std::size_t>(start + same)] == batch.ids[static_cast<std::size_t>(same)] &&
+           batch.positions[static_cast<std::size_t>(start + same)] == batch.positions[static_cast<std::size_t>(same)]) {
+      ++same;
+    }
+    common = same;
+  }
+  return common;
+}
+
+Folded fold(const PackedSequences& batch) {
+  constexpr std::int64_t kWorthIt = 8;  // rows; fewer do not pay for the masks
+  Folded out;
+  const std::size_t sequences = batch.seq_start.size() - 1;
+  const std::int64_t common = sequences > 1 ? common_prefix(batch) : 0;
+  out.prefix = common >= kWorthIt ? common : 0;
+  if (out.prefix == 0) {
+    out.ids.assign(batch.ids.begin(), batch.ids.end());
+    out.positions.assign(batch.positions.begin(), batch.positions.end());
+    out.starts.assign(batch.seq_start.begin(), batch.seq_start.end());
+    return out;
+  }
+  const auto append = [&](std::int64_t begin, std::int64_t end) {
+    out.ids.insert(out.ids.end(), batch.ids.begin() + begin, batch.ids.begin() + end);
+    out.positions.insert(out.positions.end(), batch.positions.begin() + begin, batch.positions.begin() + end);
+    out.starts.push_back(static_cast<std::int64_t>(out.ids.size()));
+  };
+  append(0, out.prefix);
+  for (std::size_t s = 0; s < sequences; ++s) {
+    for (std::int64_t i = 0; i < out.prefix; ++i) out.rows.push_back(i);
+    const std::int64_t begin = batch.seq_start[s] + out.prefix, end = batch.seq_start[s + 1];
+    for (std::int64_t i = begin; i < end; ++i) out.rows.push_back(out.starts.back() + i - begin);
+    append(begin, end);
+  }
+  return out;
+}
+
+at::Tensor run_blocks(const std::shared_ptr<const Pass>& pass, at::Tensor x, bool checkpoint) {
+  for (int layer = 0; layer < pass->weights.config.layers; ++layer) {
     if (!checkpoint) {
       x = block(*pass, layer, x);
       continue;
@@ -124,7 +171,25 @@ Result<at::Tensor> train_forward(const TransformerWeights& weights, const LoraTe
     }
     x = checkpointed([pass, layer](const at::Tensor& in) { return block(*pass, layer, in); }, x, leaves);
   }
-  return rms_norm_rows(x, weights.final_norm, static_cast<double>(weights.config.rms_eps));
+  return x;
+}
+
+}  // namespace
+
+Result<at::Tensor> train_forward(const TransformerWeights& weights, const LoraTensors* lora, const PackedSequences& batch,
+                                 const TrainForwardOptions& options) {
+  SLUICE_RETURN_IF_ERROR(check(weights.config, batch));
+  const Folded folded = fold(batch);
+  const auto pass = std::make_shared<const Pass>(Pass{weights, lora == nullptr ? LoraTensors() : *lora,
+                                                      angles(weights, folded.positions),
+                                                      AttentionPlan(folded.starts, folded.prefix)});
+  const bool checkpoint = options.checkpoint && at::GradMode::is_enabled() && lora != nullptr;
+  const at::Tensor x = run_blocks(pass, embed(weights, folded.ids), checkpoint);
+  at::Tensor hidden = rms_norm_rows(x, weights.final_norm, static_cast<double>(weights.config.rms_eps));
+  if (folded.rows.empty()) return hidden;
+  at::Tensor index = at::empty({static_cast<std::int64_t>(folded.rows.size())}, at::kLong);
+  std::copy(folded.rows.begin(), folded.rows.end(), index.mutable_data_ptr<std::int64_t>());
+  return at::index_select(hidden, 0, index);
 }
 
 std::int64_t activation_bytes(const ModelConfig& c, const LoraConfig& lora, std::int64_t tokens, bool checkpoint) {

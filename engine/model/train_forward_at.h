@@ -4,6 +4,8 @@
 // and again in the backward pass, and nothing is saved for them. f32 throughout, no dropout: two passes agree bit for
 // bit at one thread count.
 //
+// What begins every sequence of a batch alike is computed once, with exact gradients.
+//
 // Called by one thread at a time per LoraTensors; set the thread's cores with at::set_num_threads first. Under
 // at::NoGradGuard no graph is kept.
 #pragma once

@@ -6,9 +6,9 @@
 #include <ATen/ops/mean.h>
 #include <ATen/ops/ones.h>
 
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <functional>
 #include <string>
 
@@ -21,10 +21,17 @@
 namespace sluice {
 namespace {
 
+// Wall time, or the processor time of all threads (SLUICE_BENCH_CPU set): for a machine with other work on it.
+double now() {
+  timespec t{};
+  clock_gettime(std::getenv("SLUICE_BENCH_CPU") != nullptr ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
 double seconds(const std::function<void()>& fn) {
-  const auto begin = std::chrono::steady_clock::now();
+  const double begin = now();
   fn();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return now() - begin;
 }
 
 std::vector<TokenId> some_ids(int n, int vocab, int seed) {

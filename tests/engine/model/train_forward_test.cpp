@@ -168,6 +168,35 @@ TEST(TrainForward, PackingIsBlockDiagonal) {
   EXPECT_LT((two.narrow(0, static_cast<std::int64_t>(a.size()) - 1, one.size(0)) - one).abs().max().item<float>(), 1e-5f);
 }
 
+// Sequences that begin alike: computed once, with the log-probabilities and gradients of each sequence by itself.
+TEST(TrainForward, SharedPrefixChangesNothing) {
+  for (const bool checkpoint : {false, true}) {
+    Fixture f;
+    auto a = test::golden()["lora"][2]["ids"].get<std::vector<TokenId>>();
+    auto b = a, c = a;
+    b.resize(60);
+    b[41] = 9;
+    c.resize(43);
+    c[40] = 5;
+    std::vector<float> lp;
+    for (const auto& one : {a, b, c}) {
+      Packed alone;
+      alone.add(one, 0.8f);
+      const at::Tensor out = logprobs(f, alone, &f.lora).lp;
+      out.sum().backward();
+      lp.insert(lp.end(), out.const_data_ptr<float>(), out.const_data_ptr<float>() + out.numel());
+    }
+    const at::Tensor want = f.lora.flat_grad.clone();
+    f.lora.flat_grad.zero_();
+    Packed all;
+    for (const auto& one : {a, b, c}) all.add(one, 0.8f);
+    const at::Tensor out = logprobs(f, all, &f.lora, checkpoint).lp;
+    out.sum().backward();
+    for (std::size_t i = 0; i < lp.size(); ++i) EXPECT_NEAR(out.const_data_ptr<float>()[i], lp[i], 2e-5f) << i;
+    EXPECT_LT((f.lora.flat_grad - want).abs().max().item<float>(), 2e-5f * want.abs().max().item<float>());
+  }
+}
+
 TEST(TrainForward, AdapterOffIsTheBase) {
   Fixture f;
   const at::NoGradGuard no_grad;

@@ -31,11 +31,11 @@ TEST_P(Golden, LogprobsEqualTransformers) {
   for (const auto& item : golden()["models"][GetParam()]) {
     const auto ids = item["ids"].get<std::vector<TokenId>>();
     const auto lp = item["lp"].get<std::vector<float>>(), lp_t06 = item["lp_t06"].get<std::vector<float>>();
-    test::expect_near(test::score(*context, nullptr, ids, 512), lp, ids.size() > 17 ? 5e-5f : 3e-3f, "whole");
-    test::expect_near(test::score(*context, nullptr, ids, 512, 0.6f), lp_t06, ids.size() > 17 ? 1e-4f : 5e-3f, "whole, T 0.6");
+    test::expect_near(test::score(*context, nullptr, ids, 512), lp, ids.size() > 50 ? 5e-5f : 3e-3f, "whole");
+    test::expect_near(test::score(*context, nullptr, ids, 512, 0.6f), lp_t06, ids.size() > 50 ? 1e-4f : 5e-3f, "whole, T 0.6");
     test::expect_near(test::score(*context, nullptr, ids, 7), lp, 3e-3f, "chunks of 7");
     test::expect_near(test::score(*context, nullptr, ids, 1), lp, 3e-3f, "token by token");
-    test::expect_near(test::score(*context, nullptr, ids, 30), lp, 3e-3f, "chunks of 30");
+    test::expect_near(test::score(*context, nullptr, ids, 60), lp, 3e-3f, "chunks of 60");
   }
 }
 
@@ -74,7 +74,7 @@ TEST(Transformer, LoraEqualsPeft) {
     for (const auto& item : golden()[name]) {
       const auto ids = item["ids"].get<std::vector<TokenId>>();
       const auto lp = item["lp"].get<std::vector<float>>();
-      test::expect_near(test::score(*context, adapter, ids, 512), lp, ids.size() > 17 ? 1e-4f : 5e-3f, name);
+      test::expect_near(test::score(*context, adapter, ids, 512), lp, ids.size() > 50 ? 1e-4f : 5e-3f, name);
       test::expect_near(test::score(*context, adapter, ids, 5), lp, 5e-3f, name);
     }
   }
