@@ -33,23 +33,6 @@ Result<ExprPtr> combine(ExprKind kind, int line, std::string name, ExprPtr left,
 
 }  // namespace
 
-Status TokenStream::unexpected(std::string_view wanted) const {
-  const Token& token = peek();
-  std::string found;
-  switch (token.kind) {
-    case TokenKind::kEnd: found = "the end of the template"; break;
-    case TokenKind::kBlockEnd: found = "%}"; break;
-    case TokenKind::kOutputEnd: found = "}}"; break;
-    case TokenKind::kString: found = "a string"; break;
-    default: found = "\"" + token.text + "\"";
-  }
-  return error_at(token.line, "unexpected " + found + ", wanted " + std::string(wanted));
-}
-
-Status TokenStream::expect(std::string_view op) {
-  return skip(op) ? Status() : unexpected("\"" + std::string(op) + "\"");
-}
-
 Result<ExprPtr> finish(ExprPtr expr) {
   const auto count = [&](const ExprPtr& part) {
     if (part) expr->depth = std::max(expr->depth, part->depth + 1);
@@ -295,10 +278,7 @@ Result<ExprPtr> ExpressionParser::postfix(ExprPtr base) {
     } else if (token.is("[")) {
       SLUICE_ASSIGN_OR_RETURN(base, subscript(std::move(base)));
     } else if (token.is("(")) {
-      ExprPtr call = make(ExprKind::kCall, token.line);
-      call->args.push_back(std::move(base));
-      SLUICE_RETURN_IF_ERROR(arguments(*call));
-      SLUICE_ASSIGN_OR_RETURN(base, finish(std::move(call)));
+      SLUICE_ASSIGN_OR_RETURN(base, call(std::move(base)));
     } else {
       return base;
     }
@@ -320,6 +300,13 @@ Result<ExprPtr> ExpressionParser::subscript(ExprPtr base) {
   SLUICE_RETURN_IF_ERROR(tokens_.expect("]"));
   if (out->kind == ExprKind::kSubscript && !out->args[1]) return error_at(out->line, "an index is missing between [ and ]");
   if (out->kind == ExprKind::kSlice) out->args.resize(4);
+  return finish(std::move(out));
+}
+
+Result<ExprPtr> ExpressionParser::call(ExprPtr callee) {
+  ExprPtr out = make(ExprKind::kCall, tokens_.line());
+  out->args.push_back(std::move(callee));
+  SLUICE_RETURN_IF_ERROR(arguments(*out));
   return finish(std::move(out));
 }
 
@@ -365,10 +352,7 @@ Result<ExprPtr> ExpressionParser::filters(ExprPtr base) {
     } else if (tokens_.skip_name("is")) {
       SLUICE_ASSIGN_OR_RETURN(base, test(std::move(base)));
     } else if (tokens_.peek().is("(")) {
-      ExprPtr call = make(ExprKind::kCall, tokens_.line());
-      call->args.push_back(std::move(base));
-      SLUICE_RETURN_IF_ERROR(arguments(*call));
-      SLUICE_ASSIGN_OR_RETURN(base, finish(std::move(call)));
+      SLUICE_ASSIGN_OR_RETURN(base, call(std::move(base)));
     } else {
       return base;
     }

@@ -2,42 +2,16 @@
 // The expression half of the parser, by recursive descent in the order of precedence of Jinja's own grammar.
 #pragma once
 
-#include <functional>
 #include <initializer_list>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
-#include "text/jinja/lexer.h"
 #include "text/jinja/syntax.h"
+#include "text/jinja/token_stream.h"
 
 namespace sluice::jinja {
-
-class TokenStream {
- public:
-  explicit TokenStream(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
-
-  const Token& peek(std::size_t ahead = 0) const { return tokens_[std::min(at_ + ahead, tokens_.size() - 1)]; }
-  Token take() { return tokens_[at_ + 1 < tokens_.size() ? at_++ : at_]; }
-  bool skip(std::string_view op) {
-    const bool found = peek().is(op);
-    if (found) take();
-    return found;
-  }
-  bool skip_name(std::string_view name) {
-    const bool found = peek().is_name(name);
-    if (found) take();
-    return found;
-  }
-  int line() const { return peek().line; }
-  Status expect(std::string_view op);
-  // "unexpected X", where something else should stand.
-  Status unexpected(std::string_view wanted) const;
-
- private:
-  std::vector<Token> tokens_;
-  std::size_t at_ = 0;
-};
 
 class ExpressionParser {
  public:
@@ -72,6 +46,7 @@ class ExpressionParser {
   Result<ExprPtr> subscript(ExprPtr base);
   Result<ExprPtr> filters(ExprPtr base);
   Result<ExprPtr> test(ExprPtr base);
+  Result<ExprPtr> call(ExprPtr callee);
   Status arguments(Expr& call);
 
   TokenStream& tokens_;
