@@ -2,11 +2,16 @@
 // Feedback routes (serving.md §2.2).
 #include <variant>
 
+#include <nlohmann/json.hpp>
+
 #include "http/fields.h"
 #include "http/sluice_api.h"
 
 namespace sluice {
 namespace {
+
+using Json = nlohmann::json;
+using Fields = FieldsOf<Json>;
 
 constexpr std::size_t kMaxBatch = 1000;
 
@@ -61,7 +66,7 @@ Json feedback_json(const FeedbackRow& row) {
           {"labeller", row.labeller},
           {"reason", row.reason},
           {"comment", row.comment},
-          {"metadata", row.metadata_json.empty() ? Json() : parse_stored(row.metadata_json)},
+          {"metadata", row.metadata_json.empty() ? Json() : Json::parse(row.metadata_json, nullptr, false)},
           {"time_us", row.time_us},
           {"state", row.state},
           {"retracted", row.retracted}};
@@ -86,7 +91,7 @@ ApiError feedback_error(const Status& status, bool record_open) {
 int choices_of(const Store& store, const RecordId& id) {
   const auto record = store.record(id);
   if (!record || record->sampling_json.empty()) return 1;
-  const Json sampling = parse_stored(record->sampling_json);
+  const Json sampling = Json::parse(record->sampling_json, nullptr, false);
   if (!sampling.is_object()) return 1;
   const auto it = sampling.find("n");
   return it != sampling.end() && it->is_number_integer() ? it->get<int>() : 1;
@@ -146,12 +151,12 @@ HttpReply SluiceApi::post_feedback_batch(const HttpRequest& request) {
       error.code = "invalid_value";
       error.param = "items";
       error.message = "each of items must be an object";
-      results.push_back(parse_stored(error_json(error)));
+      results.push_back(Json::parse(error_json(error), nullptr, false));
       continue;
     }
     auto result = store_feedback(store_, completions_, metrics_, item, "");
     auto* error = std::get_if<ApiError>(&result);
-    results.push_back(error != nullptr ? parse_stored(error_json(*error)) : std::get<Json>(std::move(result)));
+    results.push_back(error != nullptr ? Json::parse(error_json(*error), nullptr, false) : std::get<Json>(std::move(result)));
   }
   HttpReply reply;
   reply.body = dump(Json{{"results", std::move(results)}});

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
@@ -14,16 +13,13 @@
 
 namespace sluice {
 
-using Json = nlohmann::json;
+template <class Json>
+std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-inline std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
-// A text that this program wrote itself; null when it is not JSON.
-inline Json parse_stored(const std::string& text) { return Json::parse(text, nullptr, false); }
-
-class Fields {
+template <class Json>
+class FieldsOf {
  public:
-  explicit Fields(const Json& object, std::string prefix = "") : object_(object), prefix_(std::move(prefix)) {}
+  explicit FieldsOf(const Json& object, std::string prefix = "") : object_(object), prefix_(std::move(prefix)) {}
 
   const Json* find(const char* name) const {
     const auto it = object_.find(name);
@@ -35,7 +31,7 @@ class Fields {
     const Json* value = find(name);
     if (value == nullptr) return fallback;
     if (!value->is_number()) return refuse(name, "must be a number"), fallback;
-    const double v = value->get<double>();
+    const double v = value->template get<double>();
     if (!(v >= least && v <= most)) return refuse(name, bounds(least, most)), fallback;
     return v;
   }
@@ -53,7 +49,7 @@ class Fields {
     const Json* value = find(name);
     if (value == nullptr) return fallback;
     if (!value->is_boolean()) return refuse(name, "must be true or false"), fallback;
-    return value->get<bool>();
+    return value->template get<bool>();
   }
 
   // `most` counts bytes.
@@ -61,10 +57,10 @@ class Fields {
     const Json* value = find(name);
     if (value == nullptr) return fallback;
     if (!value->is_string()) return refuse(name, "must be a string"), fallback;
-    if (value->get_ref<const std::string&>().size() > most) {
+    if (value->template get_ref<const std::string&>().size() > most) {
       return refuse(name, "must have at most " + std::to_string(most) + " bytes"), fallback;
     }
-    return value->get<std::string>();
+    return value->template get<std::string>();
   }
 
   void refuse(const std::string& name, const std::string& what, const std::string& code = "invalid_value") {
@@ -76,15 +72,15 @@ class Fields {
     error_->message = prefix_ + name + " " + what;
   }
   const std::optional<ApiError>& error() const { return error_; }
-  void adopt(const Fields& inner) {
+  void adopt(const FieldsOf& inner) {
     if (!error_ && inner.error_) error_ = inner.error_;
   }
 
   static std::optional<std::int64_t> whole(const Json& value) {
-    if (value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX) return std::nullopt;
-    if (value.is_number_integer()) return value.get<std::int64_t>();
+    if (value.is_number_unsigned() && value.template get<std::uint64_t>() > INT64_MAX) return std::nullopt;
+    if (value.is_number_integer()) return value.template get<std::int64_t>();
     if (!value.is_number_float()) return std::nullopt;
-    const double v = value.get<double>();
+    const double v = value.template get<double>();
     if (std::trunc(v) != v || std::abs(v) > 9.0e15) return std::nullopt;
     return static_cast<std::int64_t>(v);
   }
@@ -107,7 +103,8 @@ class Fields {
 };
 
 // The body of a request as one JSON object, or why it is none.
-inline std::optional<ApiError> parse_object(const HttpRequest& request, Json* out) {
+template <class Json>
+std::optional<ApiError> parse_object(const HttpRequest& request, Json* out) {
   ApiError error;
   error.status = 400;
   error.code = "invalid_json";

@@ -2,11 +2,16 @@
 #include <climits>
 #include <random>
 
+#include <nlohmann/json.hpp>
+
 #include "http/fields.h"
 #include "http/openai.h"
 
 namespace sluice {
 namespace {
+
+using Json = nlohmann::json;
+using Fields = FieldsOf<Json>;
 
 constexpr std::size_t kMaxPrompts = 64;
 constexpr std::size_t kMaxStops = 16;

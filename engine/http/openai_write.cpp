@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include <cmath>
 
+#include <nlohmann/json.hpp>
+
 #include "http/fields.h"
 #include "http/openai.h"
 
 namespace sluice {
 namespace {
+
+using Json = nlohmann::json;
+using Fields = FieldsOf<Json>;
 
 double wire_logprob(float value) { return std::isfinite(value) ? static_cast<double>(value) : -9999.0; }
 
@@ -174,7 +179,7 @@ std::string AnswerWriter::chunk(const TextEvent& event) {
   if (finish) {
     entry["finish_reason"] = wire_finish(event.finish);
     entry["stop_reason"] = stop_reason_json(event.stop_reason, call_.requests.front());
-    json["sluice"] = parse_stored(receipt_json({&exchange_}, call_.requests.front().session));
+    json["sluice"] = Json::parse(receipt_json({&exchange_}, call_.requests.front().session), nullptr, false);
     if (!facts_.conversation.empty()) json["session_id"] = facts_.conversation;
     if (call_.return_token_ids) entry["token_ids"] = exchange_.choice(event.choice).token_ids;
   }
@@ -232,11 +237,11 @@ std::string answer_json(const OpenAiCall& call, const AnswerFacts& facts, const 
                         const CompletionUsage& usage, const std::string& receipt) {
   Json json = head(call, facts, false);
   json["usage"] = usage_json(usage);
-  json["sluice"] = parse_stored(receipt);
+  json["sluice"] = Json::parse(receipt, nullptr, false);
   if (!facts.conversation.empty()) json["session_id"] = facts.conversation;
   json["choices"] = Json::array();
   for (const std::string& part : choices) {
-    for (const Json& entry : parse_stored("[" + part + "]")) json["choices"].push_back(entry);
+    for (const Json& entry : Json::parse("[" + part + "]", nullptr, false)) json["choices"].push_back(entry);
   }
   return dump(json);
 }

@@ -4,10 +4,15 @@
 #include <algorithm>
 #include <charconv>
 
+#include <nlohmann/json.hpp>
+
 #include "http/fields.h"
 
 namespace sluice {
 namespace {
+
+using Json = nlohmann::json;
+using Fields = FieldsOf<Json>;
 
 HttpReply json_reply(const Json& json, int status = 200) {
   HttpReply reply;
@@ -22,11 +27,20 @@ HttpReply failed(const Status& status, const std::string& conflict_code, const s
   return error_reply(error);
 }
 
+ApiError bad_value(const std::string& param, const std::string& message) {
+  ApiError error;
+  error.status = 400;
+  error.code = "invalid_value";
+  error.param = param;
+  error.message = message;
+  return error;
+}
+
 Json id_json(std::int64_t value) { return value >= 0 ? Json(value) : Json(); }
 
 Json stored_json(const std::string& text) {
   if (text.empty()) return nullptr;
-  Json json = parse_stored(text);
+  Json json = Json::parse(text, nullptr, false);
   return json.is_discarded() ? Json(text) : json;
 }
 
@@ -102,18 +116,9 @@ Json decision_json(const DecisionRow& d) {
           {"stage", d.stage},
           {"metric", d.metric},
           {"seed", d.seed},
-          {"n", d.n},
-          {"voids", d.voids},
-          {"wins", d.wins},
-          {"losses", d.losses},
-          {"ties", d.ties},
-          {"mean_d", d.mean_d},
-          {"lo", d.lo},
-          {"hi", d.hi},
-          {"log_e", d.log_e},
-          {"log_f", d.log_f},
-          {"log_ea", d.log_ea},
-          {"log_ha", d.log_ha},
+          {"n", d.n}, {"voids", d.voids}, {"wins", d.wins}, {"losses", d.losses}, {"ties", d.ties},
+          {"mean_d", d.mean_d}, {"lo", d.lo}, {"hi", d.hi},
+          {"log_e", d.log_e}, {"log_f", d.log_f}, {"log_ea", d.log_ea}, {"log_ha", d.log_ha},
           {"rates",
            {{"candidate", std::to_string(d.candidate_k) + "/" + std::to_string(d.candidate_n)},
             {"incumbent", std::to_string(d.incumbent_k) + "/" + std::to_string(d.incumbent_n)},
@@ -157,12 +162,8 @@ std::optional<ApiError> read_query(const HttpRequest& request, const char* name,
     *value = *number;
     return std::nullopt;
   }
-  ApiError error;
-  error.status = 400;
-  error.code = "invalid_value";
-  error.param = name;
-  error.message = std::string(name) + " must be a whole number between " + std::to_string(least) + " and " + std::to_string(most);
-  return error;
+  return bad_value(name, std::string(name) + " must be a whole number between " + std::to_string(least) + " and " +
+                             std::to_string(most));
 }
 
 // The revision in an If-Match header: "17" with or without quotes. Nothing when absent or "*".
@@ -172,12 +173,7 @@ std::optional<ApiError> read_if_match(const HttpRequest& request, std::optional<
   if (text.size() >= 2 && text.front() == '"' && text.back() == '"') text = text.substr(1, text.size() - 2);
   *revision = parse_number(text);
   if (*revision) return std::nullopt;
-  ApiError error;
-  error.status = 400;
-  error.code = "invalid_value";
-  error.param = "If-Match";
-  error.message = "If-Match must be the ETag of an earlier answer";
-  return error;
+  return bad_value("If-Match", "If-Match must be the ETag of an earlier answer");
 }
 
 std::string etag(std::int64_t revision) { return "\"" + std::to_string(revision) + "\""; }
@@ -283,9 +279,7 @@ HttpReply SluiceApi::adapters() const {
                     {"rank", v.rank},
                     {"bytes", v.bytes},
                     {"content_hash", v.content_hash},
-                    {"created_us", v.created_us},
-                    {"state_us", v.state_us},
-                    {"proven", v.proven},
+                    {"created_us", v.created_us}, {"state_us", v.state_us}, {"proven", v.proven},
                     {"decision", decision ? decision_json(*decision) : Json()}});
   }
   return json_reply({{"object", "list"}, {"data", std::move(data)}, {"serving", store_.serving_version().value}});
