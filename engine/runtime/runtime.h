@@ -28,12 +28,15 @@ struct RuntimeOptions {
   int port = 8080;                     // 0 = any free one
   std::vector<std::string> api_keys;   // needed beyond loopback
   bool behind_proxy = false;
-  std::string tls_cert, tls_key;
   int engine_threads = 0;              // 0 = half the cores, at least 1; all of them while no session trains
   int trainer_threads = 0;             // 0 = half the cores, at least 1
   std::int64_t kv_tokens = 16384;
   bool resume_paused = true;           // a session that was running at the last exit comes back paused
 };
+
+struct DriverEvent;   // tasks/driver.h: one request of the simulated user, with its verdict
+struct SwapNotice;    // release/registry.h
+struct HeldOutScore;  // runtime/session.h
 
 struct RecipeSummary {
   std::string name;      // "be-brief"
@@ -88,11 +91,20 @@ class Runtime {
   static std::string bundled_model_path();  // "" when it was not found
   static std::string default_data_folder(const std::string& workspace_name);
 
+  // For programs that report a run as it goes; set before a session starts. Called from engine threads: be quick.
+  void on_request(std::function<void(const DriverEvent&)> listener);
+  void on_swap(std::function<void(const SwapNotice&)> listener);
+  // Until the running session's stream, trainer and gate are through; false at the deadline, or when no session runs.
+  bool wait_session_finished(double seconds);
+  // k of n held-out prompts of the running session's recipe, answered by a version at live settings. Blocks.
+  Result<HeldOutScore> measure_held_out(VersionId version, int n);
+
   // Waits until the model is loaded, or failed (its reason), or `seconds` passed (kDeadline).
   Status wait_ready(double seconds);
 
  private:
   class Impl;
+  friend class HttpControl;
   explicit Runtime(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

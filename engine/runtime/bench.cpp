@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/bench.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include "learn/step_runner.h"
+#include "learn_torch/step_runner.h"
+#include "release/registry.h"
+#include "runtime/load.h"
+#include "serve/adapter_slots.h"
+#include "serve/engine.h"
+#include "store/store.h"
+
+namespace sluice {
+namespace {
+
+double seconds_since(SteadyTime begin) { return std::chrono::duration<double>(Clock::system().steady() - begin).count(); }
+
+template <class T>
+T median(std::vector<T> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+// Deterministic ids inside the vocabulary; what they say does not change the time they take.
+std::vector<TokenId> some_tokens(int count, int vocab, int salt) {
+  std::vector<TokenId> ids(static_cast<std::size_t>(count));
+  for (int i = 0; i < count; ++i) ids[static_cast<std::size_t>(i)] = static_cast<TokenId>((1000 + 7919LL * i + 104729LL * salt) % vocab);
+  return ids;
+}
+
+// A folder of ours that goes with us.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "sluice-bench-XXXXXX").string();
+    if (mkdtemp(pattern.data())) path_ = pattern;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+class Bench {
+ public:
+  Bench(const BenchOptions& options, Log& log) : options_(options), log_(log) {
+    threads_ = options.threads > 0 ? options.threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  }
+
+  Status decode() {
+    SLUICE_RETURN_IF_ERROR(need_model());
+    for (const int batch : {1, 4, 8}) SLUICE_RETURN_IF_ERROR(decode_batch(batch, nullptr));
+    SLUICE_ASSIGN_OR_RETURN(const auto adapter, make_adapter());
+    return decode_batch(1, adapter);
+  }
+
+  Status prefill() {
+    SLUICE_RETURN_IF_ERROR(need_model());
+    constexpr int kTokens = 512, kRounds = 5;
+    std::vector<double> rates;
+    for (int round = 0; round <= kRounds; ++round) {
+      const auto context = make_context(kTokens + 64);
+      const auto ids = some_tokens(kTokens, system_.model->info().vocab_size, round);
+      SLUICE_ASSIGN_OR_RETURN(const OpenedSequence opened, context->open(nullptr, ids, kTokens + 1));
+      StepItem item;
+      item.sequence = opened.handle;
+      item.tokens = ids.data();
+      item.count = kTokens;
+      StepInput input;
+      input.items.push_back(item);
+      const SteadyTime begin = Clock::system().steady();
+      SLUICE_ASSIGN_OR_RETURN(const StepOutput out, context->step(input));
+      if (round > 0) rates.push_back(kTokens / seconds_since(begin));
+    }
+    report({.name = "prefill", .batch = 1, .tokens = kTokens, .tokens_per_s = median(rates)});
+    return {};
+  }
+
+  Status train() {
+    SLUICE_RETURN_IF_ERROR(need_model());
+    SLUICE_ASSIGN_OR_RETURN(const auto runner, make_step_runner(system_.model, {.lora = {}, .threads = threads_}));
+    LearnSettings settings;
+    const TrainBatch batch = training_batch(16, 128, 64);
+    std::vector<double> rates;
+    for (int round = 0; round < 4; ++round) {
+      const SteadyTime begin = Clock::system().steady();
+      SLUICE_ASSIGN_OR_RETURN(const StepStats stats, runner->step(batch, settings));
+      if (round > 0) rates.push_back(static_cast<double>(batch.tokens()) / seconds_since(begin));
+    }
+    report({.name = "train", .batch = 16, .adapters = 1, .tokens = static_cast<int>(batch.tokens()), .tokens_per_s = median(rates)});
+    return {};
+  }
+
+  Status swap();
+  Status store();
+
+ private:
+  Status need_model() {
+    if (system_.model) return {};
+    const std::string path = options_.model_path.empty() ? find_bundled_model() : options_.model_path;
+    if (path.empty()) return not_found("the bundled model is not here: run packaging/fetch.sh or give --model");
+    SLUICE_ASSIGN_OR_RETURN(system_, load_system(path));
+    return {};
+  }
+
+  std::unique_ptr<ModelContext> make_context(std::int64_t kv_tokens) const {
+    return system_.model->make_context({.kv_tokens = std::max<std::int64_t>(kv_tokens, 1024), .threads = threads_, .prefix_cache = false});
+  }
+
+  void report(BenchResult result) {
+    result.threads = threads_;
+    options_.on_result(result);
+  }
+
+  // An adapter of rank 16 whose B moved, as after a step.
+  Result<std::shared_ptr<const Adapter>> make_adapter() {
+    SLUICE_RETURN_IF_ERROR(write_adapter(folder_.path() + "/adapter", 1));
+    return system_.model->adapter_loader().load(folder_.path() + "/adapter", VersionId(1));
+  }
+
+  Status write_adapter(const std::string& folder, std::uint64_t seed) {
+    SLUICE_ASSIGN_OR_RETURN(const auto runner, make_step_runner(system_.model, {.lora = {}, .threads = threads_}));
+    SLUICE_RETURN_IF_ERROR(runner->reset_to_base(seed));
+    SLUICE_ASSIGN_OR_RETURN(const StepStats stats, runner->step(training_batch(2, 16, 8), LearnSettings()));
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    SLUICE_ASSIGN_OR_RETURN(saved_, runner->save(folder, {}));
+    return {};
+  }
+
+  TrainBatch training_batch(int samples, int prompt, int response) const {
+    TrainBatch b;
+    b.seq_start = {0};
+    b.resp_start = {0};
+    for (int s = 0; s < samples; ++s) {
+      const auto ids = some_tokens(prompt + response, system_.model->info().vocab_size, s);
+      b.ids.insert(b.ids.end(), ids.begin(), ids.end());
+      for (int i = 0; i < prompt + response; ++i) b.pos.push_back(i);
+      for (int i = 0; i < response; ++i) {
+        b.resp_index.push_back(b.seq_start.back() + prompt - 1 + i);
+        b.target.push_back(ids[static_cast<std::size_t>(prompt + i)]);
+        b.lp_full.push_back(-10.0f);
+        b.mask.push_back(1.0f);
+        b.advantage.push_back(s % 2 ? 1.0f : -1.0f);
+      }
+      b.seq_start.push_back(b.seq_start.back() + prompt + response);
+      b.resp_start.push_back(b.resp_start.back() + response);
+      b.tau.push_back(1.0f);
+      b.weight.push_back(1.0f);
+      b.age.push_back(1);
+    }
+    return b;
+  }
+
+  Status decode_batch(int batch, std::shared_ptr<const Adapter> adapter) {
+    constexpr int kPrompt = 32, kWarm = 4, kTokens = 64, kRounds = 3;
+    const int vocab = system_.model->info().vocab_size;
+    const auto context = make_context(static_cast<std::int64_t>(batch) * (kPrompt + kWarm + kTokens * kRounds + 64));
+    std::vector<OpenedSequence> sequences;
+    std::vector<std::vector<TokenId>> prompts, generated(static_cast<std::size_t>(batch));
+    SamplingParams greedy;
+    greedy.temperature = 0;
+    for (int i = 0; i < batch; ++i) {
+      prompts.push_back(some_tokens(kPrompt, vocab, i));
+      SLUICE_ASSIGN_OR_RETURN(const auto opened, context->open(adapter, prompts.back(), kPrompt + kWarm + kTokens * kRounds + 8));
+      sequences.push_back(opened);
+    }
+    std::vector<std::vector<TokenId>> feed = prompts;
+    const auto step = [&]() -> Status {
+      StepInput input;
+      for (std::size_t i = 0; i < sequences.size(); ++i) {
+        StepItem item;
+        item.sequence = sequences[i].handle;
+        item.tokens = feed[i].data();
+        item.count = static_cast<int>(feed[i].size());
+        item.sample = true;
+        item.sampling = &greedy;
+        item.generated = &generated[i];
+        item.prompt = &prompts[i];
+        input.items.push_back(item);
+      }
+      SLUICE_ASSIGN_OR_RETURN(const StepOutput out, context->step(input));
+      for (std::size_t i = 0; i < sequences.size(); ++i) {
+        feed[i].assign(1, out.results[i].sampled.token);
+        generated[i].push_back(out.results[i].sampled.token);
+      }
+      return {};
+    };
+    for (int i = 0; i <= kWarm; ++i) SLUICE_RETURN_IF_ERROR(step());
+    std::vector<double> rates;
+    for (int round = 0; round < kRounds; ++round) {
+      const SteadyTime begin = Clock::system().steady();
+      for (int i = 0; i < kTokens; ++i) SLUICE_RETURN_IF_ERROR(step());
+      rates.push_back(batch * kTokens / seconds_since(begin));
+    }
+    report({.name = "decode", .batch = batch, .adapters = adapter ? 1 : 0, .tokens = kTokens, .tokens_per_s = median(rates)});
+    return {};
+  }
+
+  const BenchOptions& options_;
+  Log& log_;
+  int threads_ = 1;
+  LoadedSystem system_;
+  TemporaryFolder folder_;
+  SavedAdapter saved_;
+};
+
+// Fifty promotions of two versions in turn while a stream runs on each.
+Status Bench::swap() {
+  SLUICE_RETURN_IF_ERROR(need_model());
+  constexpr int kSwaps = 50;
+  SLUICE_ASSIGN_OR_RETURN(const auto store, Store::open({.folder = folder_.path() + "/workspace"}));
+  AdapterSlots slots(system_.model->adapter_loader(), [&](VersionId v) { return store->adapter_folder(v); });
+  EngineOptions engine_options;
+  engine_options.context.threads = threads_;
+  Engine engine(system_.model, slots, engine_options, log_);
+  std::vector<double> times;
+  RegistryOptions registry_options;
+  registry_options.on_swap = [&](const SwapNotice& n) { times.push_back(static_cast<double>(n.microseconds)); };
+  Registry registry(*store, slots, registry_options);
+  SLUICE_ASSIGN_OR_RETURN(const StartReport started, registry.start());
+  std::vector<VersionId> versions;
+  for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+    SLUICE_ASSIGN_OR_RETURN(const VersionId id, store->reserve_version());
+    SLUICE_RETURN_IF_ERROR(write_adapter(store->adapter_folder(id), seed));
+    VersionRow row;
+    row.id = id;
+    row.name = "bench";
+    row.parent = kBaseVersion;
+    row.origin = "import";
+    row.content_hash = saved_.content_hash;
+    row.bytes = saved_.bytes;
+    row.rank = saved_.rank;
+    SLUICE_RETURN_IF_ERROR(store->add_version(row));
+    versions.push_back(id);
+  }
+  std::vector<ResponseHandle> streams;
+  for (int i = 0; i < kSwaps; ++i) {
+    Request request;
+    request.prompt = some_tokens(16, system_.model->info().vocab_size, i);
+    request.max_tokens = 16;
+    request.ignore_stop_ids = true;
+    SLUICE_ASSIGN_OR_RETURN(auto handle, engine.submit(std::move(request)));
+    streams.push_back(std::move(handle));
+    ManualRequest promote{ManualAction::kPromote, versions[static_cast<std::size_t>(i % 2)], "bench", "swap benchmark", SessionId()};
+    SLUICE_ASSIGN_OR_RETURN(const DecisionRow row, registry.act(promote));
+  }
+  for (ResponseHandle& stream : streams) {
+    for (;;) {
+      const auto event = stream->next(Clock::system().steady() + std::chrono::seconds(60));
+      if (!event) return deadline_exceeded("a stream stalled during a swap");
+      if (event->kind != TokenEvent::Kind::kEnd) continue;
+      if (event->finish != FinishReason::kLength) return internal_error("a stream failed during a swap: " + event->error.message());
+      break;
+    }
+  }
+  if (times.empty()) return internal_error("no swap was seen");
+  report({.name = "swap", .batch = kSwaps, .adapters = 2, .microseconds = median(times),
+          .worst_microseconds = *std::max_element(times.begin(), times.end())});
+  return {};
+}
+
+Status Bench::store() {
+  constexpr int kWriters = 8, kEach = 250;
+  SLUICE_ASSIGN_OR_RETURN(const auto store, Store::open({.folder = folder_.path() + "/rows"}));
+  std::vector<std::thread> writers;
+  std::atomic<int> failed{0};
+  const SteadyTime begin = Clock::system().steady();
+  for (int w = 0; w < kWriters; ++w) {
+    writers.emplace_back([&] {
+      for (int i = 0; i < kEach; ++i) {
+        RecordRow row;
+        row.id = RecordId::make();
+        row.version = kBaseVersion;
+        row.adapter_name = "base";
+        row.route = "chat";
+        row.prompt_text = std::string(200, 'p');
+        row.completion_text = std::string(300, 'c');
+        row.prompt_ids.assign(60, 1);
+        row.token_ids.assign(60, 2);
+        row.lp_full.assign(60, -1.0f);
+        row.lp_mu.assign(60, -1.0f);
+        row.finish_reason = "stop";
+        if (!store->add_record(std::move(row)).ok()) ++failed;
+      }
+    });
+  }
+  for (std::thread& t : writers) t.join();
+  if (failed > 0) return internal_error(std::to_string(failed) + " rows were not written");
+  report({.name = "store", .batch = kWriters, .rows_per_s = kWriters * kEach / seconds_since(begin)});
+  return {};
+}
+
+}  // namespace
+
+Status run_bench(const std::string& what, const BenchOptions& options, Log& log) {
+  Bench bench(options, log);
+  const bool all = what == "all";
+  bool known = all;
+  const std::vector<std::pair<std::string, Status (Bench::*)()>> parts = {{"decode", &Bench::decode},
+                                                                          {"prefill", &Bench::prefill},
+                                                                          {"train", &Bench::train},
+                                                                          {"swap", &Bench::swap},
+                                                                          {"store", &Bench::store}};
+  for (const auto& [name, run] : parts) {
+    if (!all && what != name) continue;
+    known = true;
+    SLUICE_RETURN_IF_ERROR((bench.*run)());
+  }
+  return known ? Status() : invalid_argument("bench \"" + what + "\" is unknown: decode, prefill, train, swap, store or all");
+}
+
+}  // namespace sluice

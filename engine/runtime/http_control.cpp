@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/http_control.h"
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "release/evidence.h"
+#include "release/gate_json.h"
+#include "runtime/runtime_impl.h"
+
+namespace sluice {
+namespace {
+
+bool may_serve(VersionState state) {
+  return state == VersionState::kServing || state == VersionState::kCanary || state == VersionState::kRetired;
+}
+
+}  // namespace
+
+ServingPhase HttpControl::phase() const {
+  if (impl_.stopping) return ServingPhase::kStopping;
+  return impl_.serving() ? ServingPhase::kReady : ServingPhase::kLoading;
+}
+
+std::vector<ServedModel> HttpControl::models() const {
+  const auto serving = impl_.serving();
+  if (!serving) return {};
+  const std::string base = serving->system.model->info().name;
+  const VersionId now = impl_.store->serving_version();
+  std::vector<ServedModel> out;
+  std::set<std::string> names;
+  const auto versions = impl_.store->versions();
+  const std::string own = impl_.adapter_name();
+  std::int64_t made_s = 0;
+  for (const VersionRow& v : versions) {
+    if (v.id == kBaseVersion) made_s = v.created_us / 1'000'000;
+  }
+  out.push_back({own, base, now, version_state_name(VersionState::kServing), made_s});
+  names.insert(own);
+  out.push_back({base, "", kBaseVersion, version_state_name(now == kBaseVersion ? VersionState::kServing : VersionState::kRetired), made_s});
+  for (const VersionRow& v : versions) {
+    if (v.id == kBaseVersion || !may_serve(v.state)) continue;
+    out.push_back({impl_.name_of(v.id), base, v.id, version_state_name(v.state), v.created_us / 1'000'000});
+  }
+  return out;
+}
+
+Result<AdapterChoice> HttpControl::resolve_model(const std::string& name) const {
+  const auto serving = impl_.serving();
+  if (!serving) return unavailable("the model is loading");
+  if (name.empty() || name == impl_.adapter_name()) return AdapterChoice::serving();
+  if (name == serving->system.model->info().name || name == "base") return AdapterChoice::base();
+  const std::size_t at = name.rfind('@');
+  const std::string stem = name.substr(0, at);
+  for (const VersionRow& v : impl_.store->versions()) {
+    if (v.id == kBaseVersion || v.name != stem) continue;
+    if (at == std::string::npos) return AdapterChoice::serving();
+    if (std::to_string(v.id.value) != name.substr(at + 1)) continue;
+    if (!may_serve(v.state)) break;
+    return AdapterChoice::pinned(v.id);
+  }
+  return not_found("model \"" + name + "\" is not served here: see GET /v1/models");
+}
+
+std::string HttpControl::base_digest() const {
+  const auto serving = impl_.serving();
+  return serving ? serving->system.model->info().content_hash : "";
+}
+
+LiveContext HttpControl::live_context(const std::string& group_key) const {
+  LiveContext context;
+  const auto session = impl_.session();
+  if (!session) return context;
+  context.session = session->row().id;
+  // A stream with held-out prompts of its own trains on all its live ones (gate.md §2).
+  if (session->recipe().task.held_out.empty()) context.split = split_of(impl_.store->split_salt(), group_key);
+  return context;
+}
+
+ServingCounters HttpControl::counters() const {
+  ServingCounters out;
+  if (const auto serving = impl_.serving()) out.generator = serving->engine->stats();
+  out.adapter_swaps = impl_.swaps;
+  out.adapter_swap_seconds = static_cast<double>(impl_.swap_us_sum) / 1e6;
+  return out;
+}
+
+std::string HttpControl::status_json() const {
+  MutexLock lock(impl_.mu);
+  const EngineState& s = *impl_.state;
+  nlohmann::json json = {
+      {"phase", s.phase == EnginePhase::kReady ? "ready" : s.phase == EnginePhase::kLoading ? "loading" : "stopping"},
+      {"model", s.model_name},
+      {"serving", {{"version", s.serving.value}, {"name", s.serving_name}, {"since_us", s.serving_since_us}}},
+      {"frozen", s.frozen},
+      {"tokens_per_s", s.tokens_per_s},
+      {"requests_running", s.running},
+      {"requests_waiting", s.waiting},
+      {"stream",
+       {{"requests", s.stream.requests}, {"accepted", s.stream.accepted}, {"rejected", s.stream.rejected},
+        {"failed", s.stream.failed}, {"max_requests", s.stream.max_requests}, {"finished", s.stream.finished}}},
+      {"training",
+       {{"doing", s.train.doing}, {"head_step", s.train.head_step}, {"steps_ahead", s.train.steps_ahead},
+        {"labelled_waiting", s.train.labelled_waiting}, {"brake", s.train.brake}}},
+      {"gate",
+       {{"measuring", s.gate.measuring}, {"candidate", s.gate.candidate.value}, {"stage", s.gate.stage}, {"n", s.gate.n},
+        {"note", s.gate.note}}},
+  };
+  if (s.session) {
+    json["session"] = {{"id", s.session->id.value}, {"name", s.session->name}, {"recipe", s.session->recipe_name},
+                       {"seed", s.session->seed}, {"state", session_state_name(s.session->state)}};
+  } else {
+    json["session"] = nullptr;
+  }
+  return json.dump();
+}
+
+Result<GateDocument> HttpControl::gate() const {
+  SLUICE_ASSIGN_OR_RETURN(const auto stored, stored_gate_settings(*impl_.store));
+  GateDocument document;
+  document.settings_json = gate_settings_to_json(stored.settings);
+  document.revision = stored.id;
+  if (const auto row = impl_.store->gate_settings()) {
+    document.who = row->who;
+    document.note = row->note;
+    document.time_us = row->time_us;
+  }
+  return document;
+}
+
+Result<SettingsId> HttpControl::put_gate(const std::string& settings_json, std::optional<SettingsId> if_match,
+                                         const std::string& who, const std::string& note) {
+  PutGateSettings command{settings_json, if_match, who, note};
+  const CommandOutcome outcome = impl_.handle(command);
+  if (!outcome.ok()) return outcome.status;
+  return *outcome.settings;
+}
+
+Result<DecisionId> HttpControl::decide(const DecisionRequest& request) {
+  if (request.scope != "full") {
+    return invalid_argument("scope \"" + request.scope + "\" is not offered here: use full");
+  }
+  Decide command{request.action, request.version, request.actor, request.note};
+  const CommandOutcome outcome = impl_.handle(command);
+  if (!outcome.ok()) return outcome.status;
+  return *outcome.decision;
+}
+
+Result<SessionId> HttpControl::start_session(const SessionRequest& request) {
+  StartSession command;
+  command.recipe = request.recipe;
+  command.name = request.name;
+  command.seed = request.seed.value_or(1);
+  command.max_requests = request.max_requests.value_or(-1);
+  command.live_only = request.live_only;
+  const CommandOutcome outcome = impl_.run_from_http(command);
+  if (!outcome.ok()) return outcome.status;
+  return *outcome.session;
+}
+
+Status HttpControl::change_session(SessionId id, SessionAction action) {
+  const auto session = impl_.session();
+  if (!session || session->row().id != id) {
+    return impl_.store->session(id) ? conflict("session " + std::to_string(id.value) + " does not run")
+                                    : not_found("session " + std::to_string(id.value) + " is not in this workspace");
+  }
+  switch (action) {
+    case SessionAction::kPause: return impl_.run_from_http(PauseSession{}).status;
+    case SessionAction::kResume: return impl_.run_from_http(ResumeSession{}).status;
+    case SessionAction::kEnd: return impl_.run_from_http(EndSession{}).status;
+  }
+  return internal_error("unknown session action");
+}
+
+}  // namespace sluice

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/load.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "model/config.h"
+#include "model/format/gguf.h"
+#include "model/transformer.h"
+
+namespace sluice {
+namespace {
+
+std::optional<std::int32_t> optional_id(const GgufFile& file, const char* key) {
+  const auto id = file.get_u32(key);
+  return id.ok() ? std::optional<std::int32_t>(static_cast<std::int32_t>(*id)) : std::nullopt;
+}
+
+Result<Vocabulary> vocabulary_of(const GgufFile& file) {
+  Vocabulary v;
+  SLUICE_ASSIGN_OR_RETURN(v.model, file.get_string("tokenizer.ggml.model"));
+  SLUICE_ASSIGN_OR_RETURN(v.pre_tokenizer, file.get_string_or("tokenizer.ggml.pre", ""));
+  SLUICE_ASSIGN_OR_RETURN(v.tokens, file.string_array("tokenizer.ggml.tokens"));
+  if (file.has("tokenizer.ggml.token_type")) {
+    SLUICE_ASSIGN_OR_RETURN(const std::vector<std::int32_t> types, file.i32_array("tokenizer.ggml.token_type"));
+    v.types.reserve(types.size());
+    for (const std::int32_t type : types) v.types.push_back(static_cast<TokenType>(type));
+  }
+  SLUICE_ASSIGN_OR_RETURN(v.merges, file.string_array("tokenizer.ggml.merges"));
+  v.bos = optional_id(file, "tokenizer.ggml.bos_token_id");
+  v.eos = optional_id(file, "tokenizer.ggml.eos_token_id");
+  v.eot = optional_id(file, "tokenizer.ggml.eot_token_id");
+  v.unk = optional_id(file, "tokenizer.ggml.unknown_token_id");
+  v.pad = optional_id(file, "tokenizer.ggml.padding_token_id");
+  SLUICE_ASSIGN_OR_RETURN(v.add_bos, file.get_bool_or("tokenizer.ggml.add_bos_token", false));
+  SLUICE_ASSIGN_OR_RETURN(v.add_eos, file.get_bool_or("tokenizer.ggml.add_eos_token", false));
+  SLUICE_ASSIGN_OR_RETURN(v.chat_template, file.get_string_or("tokenizer.chat_template", ""));
+  return v;
+}
+
+std::int64_t proc_value_kb(const char* path, const std::string& name) {
+  std::ifstream in(path);
+  std::string key;
+  while (in >> key) {
+    std::int64_t value = 0;
+    if (key == name && in >> value) return value;
+    in.ignore(1 << 20, '\n');
+  }
+  return 0;
+}
+
+}  // namespace
+
+Result<LoadedSystem> load_system(const std::string& path) {
+  LoadedSystem system;
+  system.path = path;
+  SLUICE_ASSIGN_OR_RETURN(LoadedModel loaded, load_model(path));
+  system.model = std::move(loaded.model);
+  SLUICE_ASSIGN_OR_RETURN(const Vocabulary vocabulary, vocabulary_of(*loaded.file));
+  SLUICE_ASSIGN_OR_RETURN(system.tokenizer, Tokenizer::create(vocabulary));
+  if (system.tokenizer->size() > system.model->info().vocab_size) {
+    return invalid_argument(path + ": the vocabulary has " + std::to_string(system.tokenizer->size()) +
+                            " tokens, the embedding only " + std::to_string(system.model->info().vocab_size) +
+                            " rows: choose another file");
+  }
+  auto chat_template = ChatTemplate::for_model(vocabulary, *system.tokenizer);
+  if (chat_template.ok()) {
+    system.chat_template = std::move(chat_template).value();
+  } else {
+    system.chat_error = chat_template.status().message();
+  }
+  return system;
+}
+
+std::string find_bundled_model() {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (const char* named = std::getenv("SLUICE_MODEL"); named && *named) return named;
+  const fs::path file = fs::path("models") / "SmolLM2-135M-Instruct.Q4_1.gguf";
+  std::vector<fs::path> caches;
+  if (const char* dir = std::getenv("SLUICE_CACHE_DIR"); dir && *dir) caches.emplace_back(dir);
+  if (const char* dir = std::getenv("XDG_CACHE_HOME"); dir && *dir) caches.push_back(fs::path(dir) / "sluice");
+  if (const char* home = std::getenv("HOME"); home && *home) caches.push_back(fs::path(home) / ".cache" / "sluice");
+  caches.emplace_back(SLUICE_CACHE_DIR);  // where the build fetched it to
+  for (const fs::path& cache : caches) {
+    if (fs::exists(cache / file, ignored)) return (cache / file).string();
+  }
+  return "";
+}
+
+Result<std::int64_t> estimate_memory(const std::string& path, std::int64_t kv_tokens) {
+  SLUICE_ASSIGN_OR_RETURN(const std::shared_ptr<const GgufFile> file, GgufFile::open(path));
+  SLUICE_ASSIGN_OR_RETURN(const ModelConfig config, config_from_gguf(*file));
+  const std::int64_t kv = kv_tokens * 2 * config.layers * config.kv_size() * static_cast<std::int64_t>(sizeof(float));
+  // Activations of a training micro-batch, adapter with gradient and moments, panels, the program: learning.md §9.
+  const std::int64_t training = 2048 * (static_cast<std::int64_t>(config.layers) * config.hidden + 12 * config.ffn) *
+                                static_cast<std::int64_t>(sizeof(float));
+  constexpr std::int64_t kProgram = 200 << 20;
+  return static_cast<std::int64_t>(file->file_size()) + kv + training + kProgram;
+}
+
+std::int64_t available_memory() { return proc_value_kb("/proc/meminfo", "MemAvailable:") * 1024; }
+
+std::int64_t resident_memory() { return proc_value_kb("/proc/self/status", "VmRSS:") * 1024; }
+
+}  // namespace sluice

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What each command does; on the command thread, Ask on its own.
+#include <chrono>
+#include <filesystem>
+#include <random>
+
+#include "model/export.h"
+#include "release/gate_json.h"
+#include "runtime/conditions.h"
+#include "runtime/runtime_impl.h"
+
+namespace sluice {
+namespace {
+
+CommandOutcome refused(Status status) {
+  CommandOutcome out;
+  out.text = status.message();
+  out.status = std::move(status);
+  return out;
+}
+
+CommandOutcome accepted(std::string text) {
+  CommandOutcome out;
+  out.text = std::move(text);
+  return out;
+}
+
+const char* kNotLoaded = "The model is not loaded yet.";
+const char* kNoSession = "No session runs: start one first.";
+
+}  // namespace
+
+void Runtime::Impl::command_loop() {
+  while (auto item = commands.pop()) {
+    CommandOutcome outcome;
+    if (stopping) {
+      outcome = refused(unavailable("The engine is stopping."));
+    } else {
+      try {
+        outcome = run(item->command);
+      } catch (const std::exception& e) {
+        outcome = refused(internal_error(std::string("The command failed: ") + e.what()));
+      }
+    }
+    if (!outcome.ok()) note(LogLevel::kWarning, "command", outcome.text);
+    publish_snapshot();
+    if (item->done) item->done(outcome);
+  }
+}
+
+void Runtime::Impl::ask_loop() {
+  while (auto item = asks.pop()) {
+    CommandOutcome outcome = stopping ? refused(unavailable("The engine is stopping.")) : run(item->command);
+    if (item->done) item->done(outcome);
+  }
+}
+
+CommandOutcome Runtime::Impl::run(Command& command) {
+  return std::visit([this](auto& c) { return handle(c); }, command);
+}
+
+CommandOutcome Runtime::Impl::handle(LoadModel& c) {
+  if (session()) return refused(conflict("A session runs on this model: end it before loading another."));
+  if (loader.joinable()) loader.join();
+  {
+    MutexLock lock(mu);
+    if (phase == EnginePhase::kReady && serving_) {
+      // Requests in flight end with their model.
+      server_url.clear();
+    }
+  }
+  close_server();
+  if (const auto s = serving()) s->engine->stop();
+  {
+    MutexLock lock(mu);
+    serving_.reset();
+  }
+  load(c.path.empty() ? find_bundled_model() : c.path);
+  MutexLock lock(mu);
+  return phase == EnginePhase::kReady ? accepted("Loaded " + model_path + ".") : refused(unavailable(model_error));
+}
+
+CommandOutcome Runtime::Impl::handle(StartServer& c) {
+  if (!serving()) return refused(unavailable(kNotLoaded));
+  if (session() && !session()->row().live_only) {
+    return refused(conflict("A session sends its requests to this server: end it before moving the server."));
+  }
+  start_server(c.host.empty() ? options.host : c.host, c.port);
+  MutexLock lock(mu);
+  return server_error.empty() ? accepted("Listening on " + server_url + ".") : refused(conflict(server_error));
+}
+
+Result<std::shared_ptr<Session>> Runtime::Impl::open_session(Recipe recipe, SessionRow row, std::int64_t max_requests) {
+  const auto s = serving();
+  SessionParts parts;
+  parts.store = store.get();
+  parts.registry = s->registry.get();
+  parts.service = s->service.get();
+  parts.model = s->system.model;
+  parts.log = &log;
+  parts.trainer_threads = options.trainer_threads > 0 ? options.trainer_threads : half_the_cores();
+  if (!options.api_keys.empty()) parts.api_key = options.api_keys.front();
+  {
+    MutexLock lock(mu);
+    parts.server_url = server_url;
+  }
+  if (!row.live_only && parts.server_url.empty()) {
+    return unavailable("The HTTP server does not listen, and the stream sends its requests through it: choose a free port first.");
+  }
+  SessionCallbacks callbacks;
+  callbacks.on_notice = [this](const std::string& text, const std::string& link) {
+    note(LogLevel::kWarning, "session", text, link);
+  };
+  callbacks.on_request = [this](const DriverEvent& event) {
+    std::function<void(const DriverEvent&)> listener;
+    {
+      MutexLock lock(mu);
+      listener = on_request;
+    }
+    if (listener) listener(event);
+    if (!event.error.empty()) note(LogLevel::kWarning, "stream", "A request of the stream failed: " + event.error);
+  };
+  SLUICE_ASSIGN_OR_RETURN(auto opened, Session::open(parts, std::move(recipe), std::move(row), max_requests, callbacks));
+  std::shared_ptr<Session> session = std::move(opened);
+  MutexLock lock(mu);
+  session_ = session;
+  return session;
+}
+
+CommandOutcome Runtime::Impl::handle(StartSession& c) {
+  const auto s = serving();
+  if (!s) return refused(unavailable(kNotLoaded));
+  if (session()) return refused(conflict("A session runs already: end it first."));
+  auto recipe = load_recipe(c.recipe, recipe_folder);
+  if (!recipe.ok()) return refused(recipe.status());
+  if (!s->system.chat_template && !c.live_only) {
+    return refused(invalid_argument("This model cannot chat, and the recipe's stream does: " + s->system.chat_error));
+  }
+  recipe->demo.bad_candidate = recipe->demo.bad_candidate && c.bad_candidate;
+  if (!c.gate_profile.empty()) {
+    const auto profile = parse_gate_profile(c.gate_profile);
+    if (!profile.ok()) return refused(profile.status());
+    recipe->gate = gate_preset(*profile);
+  }
+  const std::int64_t max_requests = c.max_requests >= 0 ? c.max_requests : recipe->demo.requests;
+
+  SessionRow row;
+  row.name = c.name.empty() ? recipe->task.name : c.name;
+  row.recipe_name = recipe->task.name;
+  row.recipe_json = recipe->json;
+  row.conditions_json = conditions_json(s->system.model->info(), options, half_the_cores());
+  row.seed = c.seed;
+  row.live_only = c.live_only;
+  const auto settings = store_gate_settings(*store, recipe->gate, "recipe " + recipe->task.name, "start of the session");
+  if (!settings.ok()) return refused(settings.status());
+  const auto id = store->add_session(row);
+  if (!id.ok()) return refused(id.status());
+  row.id = *id;
+  const std::string key = "session." + std::to_string(id->value) + ".max_requests";
+  if (Status put = store->put_value(key, std::to_string(max_requests)); !put.ok()) return refused(std::move(put));
+  auto session = open_session(std::move(recipe).value(), row, max_requests);
+  if (!session.ok()) {
+    if (Status ended = store->set_session_state(row.id, SessionState::kEnded); !ended.ok()) return refused(std::move(ended));
+    return refused(session.status());
+  }
+  (*session)->start(false);
+  note(LogLevel::kInfo, "session", "Session \"" + row.name + "\" started, seed " + std::to_string(row.seed) + ".");
+  CommandOutcome out = accepted("Session \"" + row.name + "\" runs.");
+  out.session = row.id;
+  return out;
+}
+
+CommandOutcome Runtime::Impl::handle(PauseSession&) {
+  const auto s = session();
+  if (!s) return refused(conflict(kNoSession));
+  if (Status set = store->set_session_state(s->row().id, SessionState::kPaused); !set.ok()) return refused(std::move(set));
+  s->pause();
+  return accepted("Paused: stream, trainer and gate stand still; " + name_of(store->serving_version()) + " serves on.");
+}
+
+CommandOutcome Runtime::Impl::handle(ResumeSession&) {
+  const auto s = session();
+  if (!s) return refused(conflict(kNoSession));
+  if (Status set = store->set_session_state(s->row().id, SessionState::kRunning); !set.ok()) return refused(std::move(set));
+  s->resume_learning();
+  s->resume();
+  return accepted("The session runs again.");
+}
+
+CommandOutcome Runtime::Impl::handle(EndSession&) {
+  const auto s = session();
+  if (!s) return refused(conflict(kNoSession));
+  stop_session();
+  if (Status set = store->set_session_state(s->row().id, SessionState::kEnded); !set.ok()) return refused(std::move(set));
+  note(LogLevel::kInfo, "session", "Session \"" + s->row().name + "\" ended.");
+  return accepted("The session ended; " + name_of(store->serving_version()) + " serves on.");
+}
+
+CommandOutcome Runtime::Impl::handle(PutGateSettings& c) {
+  const auto now = stored_gate_settings(*store);
+  if (!now.ok()) return refused(now.status());
+  if (c.if_match && *c.if_match != now->id) {
+    return refused(conflict("The gate settings were changed meanwhile (row " + std::to_string(now->id.value) +
+                            "): look at them and apply again."));
+  }
+  const auto next = gate_settings_from_json(c.settings_json, now->settings);
+  if (!next.ok()) return refused(next.status());
+  const auto id = store_gate_settings(*store, *next, c.who, c.note);
+  if (!id.ok()) return refused(id.status());
+  CommandOutcome out = accepted("Gate settings " + std::to_string(id->value) + " hold from the next decision on.");
+  out.settings = *id;
+  return out;
+}
+
+CommandOutcome Runtime::Impl::handle(Decide& c) {
+  const auto s = serving();
+  if (!s) return refused(unavailable(kNotLoaded));
+  const auto action = parse_manual_action(c.action);
+  if (!action.ok()) return refused(action.status());
+  ManualRequest request;
+  request.action = *action;
+  request.version = c.version;
+  request.actor = c.actor;
+  request.note = c.note;
+  if (const auto running = session()) request.session = running->row().id;
+  const auto row = s->registry->act(request);
+  if (!row.ok()) return refused(row.status());
+  CommandOutcome out = accepted(row->reason_text);
+  out.decision = row->id;
+  out.swap_us = last_swap_us;
+  return out;
+}
+
+CommandOutcome Runtime::Impl::handle(ServeBaseAndFreeze& c) {
+  if (!serving()) return refused(unavailable(kNotLoaded));
+  if (const auto running = session()) running->freeze_learning();
+  std::optional<CommandOutcome> rolled_back;
+  if (store->serving_version() != kBaseVersion) {
+    Decide back{"rollback", kBaseVersion, c.actor, c.note};
+    rolled_back = handle(back);
+    if (!rolled_back->ok()) return *rolled_back;
+  }
+  if (!serving()->registry->frozen()) {
+    Decide freeze{"freeze", VersionId(), c.actor, c.note};
+    if (CommandOutcome out = handle(freeze); !out.ok()) return out;
+  }
+  CommandOutcome out = accepted("The base serves; nothing is learnt or promoted until you unfreeze and resume.");
+  if (rolled_back) out.decision = rolled_back->decision;
+  return out;
+}
+
+CommandOutcome Runtime::Impl::handle(GiveLabel& c) {
+  FeedbackRow row;
+  row.record = c.record;
+  row.kind = c.kind;
+  row.score = c.score;
+  row.source = FeedbackSource::kHuman;
+  row.labeller = c.labeller;
+  row.comment = c.comment;
+  const auto given = store->add_feedback(std::move(row));
+  if (!given.ok()) return refused(given.status());
+  CommandOutcome out = accepted("Saved.");
+  out.feedback = given->row.id;
+  out.feedback_state = given->row.state;
+  return out;
+}
+
+CommandOutcome Runtime::Impl::handle(TakeLabelBack& c) {
+  const auto taken = store->retract_feedback(c.feedback, true);
+  if (!taken.ok()) return refused(taken.status());
+  CommandOutcome out = accepted(taken->state == "consumed"
+                                    ? "A step used this label already; the retraction counts for rates, the step stays."
+                                    : "Taken back.");
+  out.feedback = taken->id;
+  out.feedback_state = taken->state;
+  return out;
+}
+
+Result<Answer> Runtime::Impl::ask_one(const Ask& ask, std::optional<VersionId> version) {
+  const auto s = serving();
+  if (!s) return unavailable(kNotLoaded);
+  const auto running = session();
+  CompletionRequest request;
+  std::vector<ChatMessage> messages;
+  if (running && !running->recipe().task.system_prompt.empty()) {
+    messages.push_back({});
+    messages.back().role = "system";
+    messages.back().content = running->recipe().task.system_prompt;
+  }
+  messages.push_back({});
+  messages.back().role = "user";
+  messages.back().content = ask.prompt;
+  if (s->system.chat_template) {
+    request.messages = std::move(messages);
+  } else {
+    request.prompt = ask.prompt;
+  }
+  const TaskSampling sampling = running ? running->recipe().task.sampling : TaskSampling();
+  request.sampling.temperature = static_cast<float>(sampling.temperature);
+  request.sampling.top_p = static_cast<float>(sampling.top_p);
+  request.sampling.seed = ask.seed.value_or(std::random_device()() & 0x7fffffffULL);
+  request.max_tokens = ask.max_tokens > 0 ? ask.max_tokens : running ? sampling.max_tokens : 128;
+  request.route = "workbench";
+  if (running) request.session = running->row().id;
+  if (version) {
+    SLUICE_ASSIGN_OR_RETURN(const VersionPass pass, s->registry->make_pass(*version));
+    request.adapter = AdapterChoice::with(pass);
+    request.purpose = Purpose::kProbe;
+  }
+  const SteadyTime begin = Clock::system().steady();
+  SLUICE_ASSIGN_OR_RETURN(const Completion done, s->service->complete(std::move(request), &stopping));
+  Answer answer;
+  answer.version = done.version;
+  answer.adapter_name = done.adapter_name;
+  answer.text = done.text;
+  answer.record = done.record;
+  answer.finish_reason = finish_reason_name(done.finish);
+  answer.tokens = static_cast<int>(done.token_ids.size());
+  answer.seconds = std::chrono::duration<double>(Clock::system().steady() - begin).count();
+  return answer;
+}
+
+CommandOutcome Runtime::Impl::handle(Ask& c) {
+  if (c.prompt.empty()) return refused(invalid_argument("The prompt is empty: type something to ask."));
+  // Side by side means the same draw for every version, so that a difference is the adapter's.
+  if (!c.seed && c.versions.size() > 1) c.seed = std::random_device()() & 0x7fffffffULL;
+  CommandOutcome out;
+  const std::size_t count = std::max<std::size_t>(1, c.versions.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    auto answer = ask_one(c, c.versions.empty() ? std::nullopt : std::optional(c.versions[i]));
+    if (!answer.ok()) return refused(answer.status());
+    out.answers.push_back(std::move(answer).value());
+  }
+  return out;
+}
+
+CommandOutcome Runtime::Impl::handle(ExportAdapter& c) {
+  const auto s = serving();
+  if (!s) return refused(unavailable(kNotLoaded));
+  if (c.version == kBaseVersion) return refused(invalid_argument("Version 0 is the base: it has no adapter to export."));
+  if (Status e = export_peft(store->adapter_folder(c.version), *s->system.model, s->system.model->info().name, c.folder);
+      !e.ok()) {
+    return refused(std::move(e));
+  }
+  return accepted("Exported " + name_of(c.version) + " to " + c.folder + ".");
+}
+
+}  // namespace sluice

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The inside of Runtime, shared by its sources. Three threads of its own: loader (once), command, housekeeping (curves and
+// snapshot), and one for Ask, so that a long answer holds up nothing else.
+//
+// Stop order (engine.md §4): commands and asks -> session (driver, gate, trainer) -> HTTP -> engine -> threads -> store.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/channel.h"
+#include "base/guarded.h"
+#include "chat/completion.h"
+#include "http/server.h"
+#include "release/registry.h"
+#include "runtime/bookkeeper.h"
+#include "runtime/http_control.h"
+#include "runtime/load.h"
+#include "runtime/recipe.h"
+#include "runtime/runtime.h"
+#include "runtime/session.h"
+#include "serve/adapter_slots.h"
+#include "serve/engine.h"
+
+namespace sluice {
+
+// What exists once a model is loaded. Built by the loader, then unchanged until the model is replaced or the runtime ends.
+struct Serving {
+  LoadedSystem system;
+  std::unique_ptr<AdapterSlots> slots;
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<CompletionService> service;
+  std::unique_ptr<Registry> registry;
+};
+
+class Runtime::Impl {
+ public:
+  Impl(RuntimeOptions options, Log& log, std::unique_ptr<Store> store);
+  ~Impl();
+
+  void start();
+
+  // runtime.cpp
+  void load(std::string path);
+  Status build_serving(LoadedSystem system);
+  std::uint64_t submit(Command command, std::function<void(const CommandOutcome&)> done);
+  CommandOutcome run_and_wait(Command command, const std::atomic<bool>* give_up);
+  CommandOutcome run_from_http(Command command);
+  void close_server();
+  void start_server(const std::string& host, int port);
+  void resume_session();
+  void stop_session();
+  std::string name_of(VersionId version) const;
+  std::string adapter_name() const;          // of the session, or of the last one; "sluice" before any
+  std::shared_ptr<Session> session() const;
+  std::shared_ptr<Serving> serving() const;
+  void on_store_event(const StoreEvent& event);
+  void on_decision(const DecisionRow& row);
+  void on_swap(const SwapNotice& notice);
+  void note(LogLevel level, const std::string& category, const std::string& text, const std::string& link = "");
+
+  // runtime_commands.cpp
+  void command_loop();
+  void ask_loop();
+  CommandOutcome run(Command& command);
+  CommandOutcome handle(LoadModel& c);
+  CommandOutcome handle(StartServer& c);
+  CommandOutcome handle(StartSession& c);
+  CommandOutcome handle(PauseSession& c);
+  CommandOutcome handle(ResumeSession& c);
+  CommandOutcome handle(EndSession& c);
+  CommandOutcome handle(PutGateSettings& c);
+  CommandOutcome handle(Decide& c);
+  CommandOutcome handle(ServeBaseAndFreeze& c);
+  CommandOutcome handle(GiveLabel& c);
+  CommandOutcome handle(TakeLabelBack& c);
+  CommandOutcome handle(Ask& c);
+  CommandOutcome handle(ExportAdapter& c);
+  Result<Answer> ask_one(const Ask& ask, std::optional<VersionId> version);
+  Result<std::shared_ptr<Session>> open_session(Recipe recipe, SessionRow row, std::int64_t max_requests);
+
+  // runtime_state.cpp
+  void housekeeping_loop();
+  void publish_snapshot();
+
+  const RuntimeOptions options;
+  Log& log;
+  std::unique_ptr<Store> store;
+  const std::string recipe_folder;
+
+  struct Queued {
+    Command command;
+    std::function<void(const CommandOutcome&)> done;
+  };
+  Channel<Queued> commands{256};
+  Channel<Queued> asks{64};
+  Channel<StoreEvent> events{65536};   // wake-ups for housekeeping; dropping some is harmless: it reads after its marks
+  std::atomic<std::uint64_t> next_command{0};
+  std::atomic<bool> stopping{false};
+  std::atomic<std::int64_t> errors{0};
+  std::atomic<std::int64_t> last_swap_us{0}, swaps{0}, swap_us_sum{0};
+  std::atomic<bool> server_moving{false};
+
+  mutable Mutex mu;
+  CondVar changed;
+  EnginePhase phase SLUICE_GUARDED_BY(mu) = EnginePhase::kLoading;
+  std::string loading_text SLUICE_GUARDED_BY(mu);
+  std::string model_error SLUICE_GUARDED_BY(mu);
+  std::string model_path SLUICE_GUARDED_BY(mu);
+  std::string server_url SLUICE_GUARDED_BY(mu);
+  std::string server_error SLUICE_GUARDED_BY(mu);
+  std::string store_error SLUICE_GUARDED_BY(mu);
+  std::shared_ptr<Serving> serving_ SLUICE_GUARDED_BY(mu);
+  std::shared_ptr<Session> session_ SLUICE_GUARDED_BY(mu);
+  std::shared_ptr<const EngineState> state SLUICE_GUARDED_BY(mu);
+  std::vector<StoreListener> listeners SLUICE_GUARDED_BY(mu);
+  std::function<void(const DriverEvent&)> on_request SLUICE_GUARDED_BY(mu);
+  std::function<void(const SwapNotice&)> on_swap_notice SLUICE_GUARDED_BY(mu);
+
+  std::unique_ptr<HttpControl> control;
+  std::unique_ptr<HttpServer> server;   // command and loader thread only
+  std::thread loader, commander, asker, housekeeper;
+};
+
+// Half the cores, at least one.
+int half_the_cores();
+
+}  // namespace sluice

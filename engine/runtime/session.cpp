@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <deque>
+
+#include "learn_torch/step_runner.h"
+#include "base/seeds.h"
+#include "release/evidence.h"
+#include "tasks/verifier.h"
+
+namespace sluice {
+namespace {
+
+constexpr const char* kBadLabel = "deliberately bad";
+constexpr auto kLook = std::chrono::milliseconds(200);  // how soon a waiting thread sees stop()
+
+SteadyTime soon() { return Clock::system().steady() + kLook; }
+
+}  // namespace
+
+Session::Session(SessionParts parts, Recipe recipe, SessionRow row, SessionCallbacks callbacks)
+    : parts_(std::move(parts)), recipe_(std::move(recipe)), row_(std::move(row)), callbacks_(std::move(callbacks)) {}
+
+Session::~Session() { stop(); }
+
+Result<std::unique_ptr<Session>> Session::open(SessionParts parts, Recipe recipe, SessionRow row, std::int64_t max_requests,
+                                               SessionCallbacks callbacks) {
+  std::unique_ptr<Session> session(new Session(std::move(parts), std::move(recipe), std::move(row), std::move(callbacks)));
+  session->max_requests_ = max_requests;
+  SLUICE_RETURN_IF_ERROR(session->open_trainer());
+  session->open_gate();
+  if (!session->row_.live_only) SLUICE_RETURN_IF_ERROR(session->open_driver(max_requests));
+  return session;
+}
+
+Status Session::open_trainer() {
+  StepRunnerOptions options;
+  options.lora = recipe_.learn.lora;
+  options.threads = parts_.trainer_threads;
+  SLUICE_ASSIGN_OR_RETURN(runner_, make_step_runner(parts_.model, options));
+  TrainerOptions trainer;
+  trainer.session = row_.id;
+  trainer.adapter_name = recipe_.task.name;
+  trainer.settings = recipe_.learn;
+  trainer.settings.seed = row_.seed;
+  trainer.log = parts_.log;
+  TrainerCallbacks callbacks;
+  callbacks.on_candidate = [this](VersionId) {
+    if (evaluator_) evaluator_->notify();
+  };
+  callbacks.on_notice = callbacks_.on_notice;
+  callbacks.on_bound = [this] {
+    if (callbacks_.on_notice) {
+      callbacks_.on_notice("The head is " + std::to_string(recipe_.learn.max_ahead) +
+                               " steps ahead of the version in service: training waits for the gate.", "");
+    }
+  };
+  SLUICE_ASSIGN_OR_RETURN(trainer_, Trainer::open(*parts_.store, *runner_, trainer, callbacks));
+  return {};
+}
+
+void Session::open_gate() {
+  answers_ = std::make_unique<ChatAnswers>(*parts_.service, *parts_.store, recipe_.task, row_.id);
+  EvaluatorOptions options;
+  options.session = row_.id;
+  options.seed = row_.seed;
+  options.pool = recipe_.task.held_out;
+  options.probes = recipe_.task.probes;
+  options.main = recipe_.task.user;
+  options.protected_metric = recipe_.task.protected_metric;
+  options.log = parts_.log;
+  evaluator_ = std::make_unique<Evaluator>(*parts_.store, *parts_.registry, *answers_, options);
+}
+
+Status Session::open_driver(std::int64_t max_requests) {
+  DriverOptions options;
+  options.base_url = parts_.server_url;
+  options.api_key = parts_.api_key;
+  options.model = recipe_.task.name;
+  options.seed = row_.seed;
+  options.concurrency = recipe_.demo.concurrency;
+  options.max_requests = max_requests;
+  options.already_sent = parts_.store->counts(row_.id).live_records;
+  options.waiting = [store = parts_.store, id = row_.id] { return store->counts(id).waiting; };
+  options.max_waiting = 2 * recipe_.learn.batch_size;
+  options.on_event = callbacks_.on_request;
+  options.log = parts_.log;
+  SLUICE_ASSIGN_OR_RETURN(driver_, Driver::create(recipe_.task, options));
+  return {};
+}
+
+void Session::start(bool paused) {
+  {
+    MutexLock lock(mu_);
+    paused_ = paused;
+  }
+  trainer_->start(paused);
+  evaluator_->start(paused);
+  if (driver_) {
+    driver_->start(paused);
+    finisher_ = std::thread([this] { finish_loop(); });
+  }
+}
+
+void Session::pause() {
+  {
+    MutexLock lock(mu_);
+    paused_ = true;
+  }
+  if (driver_) driver_->pause();
+  trainer_->pause();
+  evaluator_->pause();
+}
+
+void Session::resume() {
+  bool learn = false;
+  {
+    MutexLock lock(mu_);
+    paused_ = false;
+    learn = !learning_frozen_;
+    changed_.notify_all();
+  }
+  evaluator_->resume();
+  if (learn) trainer_->resume();
+  if (driver_) driver_->resume();
+}
+
+void Session::freeze_learning() {
+  {
+    MutexLock lock(mu_);
+    learning_frozen_ = true;
+  }
+  trainer_->pause();
+}
+
+void Session::resume_learning() {
+  bool go = false;
+  {
+    MutexLock lock(mu_);
+    learning_frozen_ = false;
+    go = !paused_;
+  }
+  if (go) trainer_->resume();
+}
+
+void Session::stop() {
+  if (stopped_.exchange(true)) return;
+  stopping_ = true;
+  {
+    MutexLock lock(mu_);
+    changed_.notify_all();
+  }
+  if (finisher_.joinable()) finisher_.join();
+  if (driver_) driver_->stop();
+  evaluator_->stop();
+  trainer_->stop();
+}
+
+void Session::on_store_event(const StoreEvent& event) {
+  switch (event.kind) {
+    case EventKind::kFeedback:
+    case EventKind::kRecord:
+      trainer_->notify();
+      break;
+    case EventKind::kStep:
+      if (driver_) driver_->notify();
+      break;
+    case EventKind::kVersion:
+    case EventKind::kSettings:
+      evaluator_->notify();
+      break;
+    default:
+      break;
+  }
+}
+
+void Session::on_decision(const DecisionRow& row) {
+  if (row.kind == "rollback") {
+    trainer_->rollback(row.version);
+  } else if (row.kind == "gate" || (row.kind == "manual" && row.version.valid())) {
+    trainer_->on_decision(row.version, row.verdict, row.incumbent);
+  }
+  evaluator_->notify();
+  MutexLock lock(mu_);
+  changed_.notify_all();
+}
+
+bool Session::wait_all_idle() {
+  // Two quiet looks in a row: a candidate written at the last moment of the first look is measured before the second.
+  for (int quiet = 0; quiet < 2;) {
+    if (stopping_) return false;
+    const bool idle = trainer_->wait_idle(soon()) && evaluator_->wait_idle(soon());
+    quiet = idle ? quiet + 1 : 0;
+    MutexLock lock(mu_);
+    while (paused_ && !stopping_) changed_.wait(mu_);
+  }
+  return true;
+}
+
+bool Session::bad_candidate_made() const {
+  const auto versions = parts_.store->versions();
+  return std::any_of(versions.begin(), versions.end(),
+                     [this](const VersionRow& v) { return v.session == row_.id && v.label == kBadLabel; });
+}
+
+void Session::finish_loop() {
+  if (max_requests_ <= 0) return;
+  while (!driver_->wait_done(soon())) {
+    if (stopping_) return;
+  }
+  if (stopping_ || !wait_all_idle()) return;
+  if (recipe_.demo.bad_candidate && !bad_candidate_made()) {
+    if (callbacks_.on_notice) {
+      callbacks_.on_notice("The stream is through. One more candidate is trained on inverted rewards, to show what the gate "
+                           "does with it.", "");
+    }
+    trainer_->train_inverted_candidate(kBadLabel);
+    if (!wait_all_idle()) return;
+  }
+  finished_ = true;
+  MutexLock lock(mu_);
+  changed_.notify_all();
+}
+
+bool Session::wait_finished(SteadyTime deadline) {
+  MutexLock lock(mu_);
+  while (!finished_ && !stopping_) {
+    if (!changed_.wait_until(mu_, deadline)) break;
+  }
+  return finished_;
+}
+
+StreamProgress Session::stream_progress() const {
+  StreamProgress p;
+  const StoreCounts counts = parts_.store->counts(row_.id);
+  p.requests = counts.live_records;
+  p.accepted = counts.accepted;
+  p.rejected = counts.rejected;
+  p.max_requests = max_requests_;
+  p.simulated = driver_ != nullptr;
+  if (driver_) {
+    const DriverCounts driver = driver_->counts();
+    p.in_flight = driver.in_flight;
+    p.failed = driver.failed;
+    p.finished = driver.done;
+  }
+  return p;
+}
+
+TrainProgress Session::train_progress() const {
+  const TrainerStatus status = trainer_->status();
+  TrainProgress p;
+  p.head_step = status.head_step;
+  p.batch_size = recipe_.learn.batch_size;
+  p.labelled_waiting = parts_.store->counts(row_.id).waiting;
+  p.running = status.state == TrainerState::kTraining || status.state == TrainerState::kWaiting;
+  const auto serving = parts_.store->version(parts_.store->serving_version());
+  p.steps_ahead = std::max<std::int64_t>(0, status.head_step - (serving ? serving->head_step : 0));
+  switch (status.state) {
+    case TrainerState::kWaiting:
+      p.doing = "waiting for " + std::to_string(p.batch_size) + " labels (" + std::to_string(p.labelled_waiting) + " here)";
+      break;
+    case TrainerState::kTraining: p.doing = "training step " + std::to_string(status.head_step + 1); break;
+    case TrainerState::kAtBound: p.doing = "ahead of the gate: waiting"; break;
+    case TrainerState::kPaused: p.doing = "paused"; break;
+    case TrainerState::kBraked: p.doing = "stopped by a brake"; break;
+    case TrainerState::kFailed: p.doing = "failed"; break;
+    case TrainerState::kStopped: p.doing = "ended"; break;
+  }
+  if (status.state == TrainerState::kBraked || status.state == TrainerState::kFailed) p.brake = status.message;
+  return p;
+}
+
+GateProgress Session::gate_progress() const {
+  const EvaluatorState state = evaluator_->state();
+  GateProgress p;
+  p.candidate = state.candidate;
+  p.incumbent = state.incumbent;
+  p.anchor = parts_.registry->anchor();
+  p.measuring = state.phase == EvaluatorState::Phase::kProbes || state.phase == EvaluatorState::Phase::kPairs;
+  p.stage = state.phase == EvaluatorState::Phase::kProbes ? "invariants" : p.measuring ? "shadow" : "";
+  const Decision& d = state.so_far;
+  p.n = d.n;
+  p.voids = d.voids;
+  p.e = std::exp(d.log_e);
+  p.f = std::exp(d.log_f);
+  p.lo = d.lo;
+  p.hi = d.hi;
+  p.candidate_k = d.candidate.k;
+  p.incumbent_k = d.incumbent.k;
+  p.anchor_k = d.anchor.k;
+  if (state.phase == EvaluatorState::Phase::kPaused) p.note = "paused";
+  if (state.phase == EvaluatorState::Phase::kFrozen) p.note = "frozen: nothing is promoted";
+  if (const auto settings = stored_gate_settings(*parts_.store); settings.ok()) {
+    p.cap = settings->settings.cap;
+    p.e_limit = 1 / settings->settings.alpha;
+    p.f_limit = 1 / settings->settings.beta;
+  }
+  for (const VersionRow& version : parts_.store->versions()) {
+    if (version.state == VersionState::kCandidate) p.waiting.push_back(version.id);
+  }
+  return p;
+}
+
+Result<HeldOutScore> Session::measure_held_out(VersionId version, int n, const std::atomic<bool>* cancel) {
+  SLUICE_ASSIGN_OR_RETURN(const VersionPass pass, parts_.registry->make_pass(version));
+  ChatAnswers answers(*parts_.service, *parts_.store, recipe_.task, row_.id);
+  HeldOutScore score;
+  score.has_protected = !recipe_.task.protected_metric.rules.empty();
+  const auto& pool = recipe_.task.held_out;
+  const auto order = seeded_permutation(pool.size(), row_.seed ^ 0x9e3779b97f4a7c15ULL);
+  const std::size_t total = std::min<std::size_t>(order.size(), static_cast<std::size_t>(std::max(0, n)));
+  std::deque<std::pair<const TaskPrompt*, std::unique_ptr<PendingAnswer>>> flight;
+  std::size_t next = 0;
+  const auto gone = [this, cancel] { return stopping_ || (cancel && *cancel); };
+  while (next < total || !flight.empty()) {
+    while (next < total && flight.size() < static_cast<std::size_t>(recipe_.demo.concurrency)) {
+      const TaskPrompt& prompt = pool[order[next++]];
+      SLUICE_ASSIGN_OR_RETURN(auto pending, answers.start(pass, prompt, prompt_seed(row_.seed, prompt.id), Purpose::kProbe, gone));
+      flight.emplace_back(&prompt, std::move(pending));
+    }
+    if (gone()) return cancelled("the measurement was stopped");
+    auto answer = flight.front().second->wait(soon());
+    if (!answer) continue;
+    if (!answer->ok()) return answer->status();
+    const Reply reply{(*answer)->text, (*answer)->finished, &flight.front().first->names};
+    ++score.n;
+    score.accepted += check_rule_set(recipe_.task.user, reply).empty();
+    if (score.has_protected) score.protected_ok += check_rule_set(recipe_.task.protected_metric, reply).empty();
+    flight.pop_front();
+  }
+  return score;
+}
+
+}  // namespace sluice
