@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/bench.h"
+
+#include <cstdio>
+
+#include "headless/json_lines.h"
+#include "headless/verbs.h"
+
+namespace sluice::headless {
+
+int bench(const Args& args, Log& log) {
+  JsonLines lines;
+  const auto threads = args.integer("--threads", 0, 0, 256);
+  if (!threads.ok()) return fail(threads.status(), true);
+  if (args.has("--json")) {
+    if (Status s = lines.open(args.text("--json")); !s.ok()) return fail(s);
+  }
+  BenchOptions options;
+  options.model_path = args.text("--model");
+  options.threads = static_cast<int>(*threads);
+  options.on_result = [&lines](const BenchResult& r) {
+    JsonObject object;
+    object.add("name", r.name).add("batch", r.batch).add("adapters", r.adapters).add("threads", r.threads);
+    std::printf("%-8s batch %3d  adapters %d  threads %d  ", r.name.c_str(), r.batch, r.adapters, r.threads);
+    if (r.tokens_per_s > 0) {
+      object.add("tokens_per_s", r.tokens_per_s);
+      std::printf("%9.1f tokens/s\n", r.tokens_per_s);
+    } else if (r.microseconds > 0 || r.worst_microseconds > 0) {
+      object.add("microseconds", r.microseconds).add("worst_microseconds", r.worst_microseconds);
+      std::printf("%9.0f us median, %.0f us worst\n", r.microseconds, r.worst_microseconds);
+    } else {
+      object.add("rows_per_s", r.rows_per_s);
+      std::printf("%9.0f rows/s\n", r.rows_per_s);
+    }
+    std::fflush(stdout);
+    lines.write("bench", object);
+  };
+  const Status done = run_bench(args.positional(), options, log);
+  return done.ok() ? 0 : fail(done, done.code() == Code::kInvalidArgument);
+}
+
+}  // namespace sluice::headless

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <cstdio>
+#include <fstream>
+
+#include "headless/verbs.h"
+#include "runtime/runtime.h"
+
+namespace sluice::headless {
+namespace {
+
+Result<std::vector<std::string>> read_keys(const std::string& path) {
+  std::ifstream in(path);
+  if (!in) return not_found("key file " + path + " can't be read");
+  std::vector<std::string> keys;
+  for (std::string line; std::getline(in, line);) {
+    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
+    if (!line.empty()) keys.push_back(line);
+  }
+  if (keys.empty()) return invalid_argument("key file " + path + " holds no key: one a line");
+  return keys;
+}
+
+Result<RuntimeOptions> options_of(const Args& args) {
+  RuntimeOptions options;
+  options.data_folder = args.text("--data");
+  options.model_path = args.text("--model");
+  options.host = args.text("--host", "127.0.0.1");
+  SLUICE_ASSIGN_OR_RETURN(const std::int64_t port, args.integer("--port", 8080, 0, 65535));
+  options.port = static_cast<int>(port);
+  SLUICE_ASSIGN_OR_RETURN(const std::int64_t threads, args.integer("--threads", 0, 0, 256));
+  options.engine_threads = static_cast<int>(threads);
+  options.behind_proxy = args.has("--behind-proxy");
+  if (args.has("--api-key-file")) {
+    SLUICE_ASSIGN_OR_RETURN(options.api_keys, read_keys(args.text("--api-key-file")));
+  }
+  return options;
+}
+
+}  // namespace
+
+int serve(const Args& args, Log& log) {
+  watch_signals();
+  auto options = options_of(args);
+  if (!options.ok()) return fail(options.status(), options.code() == Code::kInvalidArgument);
+  auto runtime = Runtime::open(*options, log);
+  if (!runtime.ok()) return fail(runtime.status());
+  for (Status ready = deadline_exceeded(""); !ready.ok();) {
+    ready = (*runtime)->wait_ready(0.2);
+    if (!ready.ok() && ready.code() != Code::kDeadline) return fail(ready);
+    if (!ready.ok() && stop_requested()) return 0;
+  }
+  const auto snapshot = (*runtime)->snapshot();
+  if (snapshot->server_url.empty()) return fail(conflict(snapshot->server_error));
+  if (args.has("--recipe") && !snapshot->session) {
+    StartSession start;
+    start.recipe = args.text("--recipe");
+    start.live_only = true;
+    const CommandOutcome started = (*runtime)->run(start);
+    if (!started.ok()) return fail(started.status);
+  }
+  std::printf("Serving %s (%s) on %s\n", snapshot->model_name.c_str(), snapshot->serving_name.c_str(), snapshot->server_url.c_str());
+  std::fflush(stdout);
+  while (!wait_for_stop(3600)) {
+  }
+  std::printf("Stopping.\n");
+  return 0;
+}
+
+}  // namespace sluice::headless
