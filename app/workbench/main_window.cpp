@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "workbench/main_window.h"
+
+#include <QActionGroup>
+#include <QCloseEvent>
+#include <QDockWidget>
+#include <QFileDialog>
+#include <QFrame>
+#include <QInputDialog>
+#include <QLabel>
+#include <QLocale>
+#include <QMenuBar>
+#include <QSaveFile>
+#include <QSplitter>
+#include <QStackedWidget>
+#include <QStatusBar>
+#include <QThreadPool>
+#include <QToolBar>
+#include <QVBoxLayout>
+
+#include "compare/inspect_page.h"
+#include "curves/curves_page.h"
+#include "gate/gate_panel.h"
+#include "labelling/label_page.h"
+#include "log/log_page.h"
+#include "session/intake_card.h"
+#include "session/session_dialog.h"
+#include "shell/actions.h"
+#include "shell/format.h"
+#include "shell/info_bar.h"
+#include "start/start_page.h"
+#include "timeline/timeline_page.h"
+
+namespace sluice::gui {
+namespace {
+
+using Severity = InfoBar::Severity;
+
+}  // namespace
+
+MainWindow::MainWindow(QWidget* parent)
+    : QMainWindow(parent), m_actions(new Actions(this)), m_info(new InfoBar(this)), m_pages(new QStackedWidget(this)),
+      m_start(new StartPage(this)), m_banner(new QLabel(this)), m_status(new QLabel(this)) {
+  setWindowTitle(tr("Sluice"));
+  setObjectName(QStringLiteral("MainWindow"));
+  auto* centre = new QWidget(this);
+  auto* layout = new QVBoxLayout(centre);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->setSpacing(0);
+  m_banner->setFrameShape(QFrame::Box);
+  m_banner->setAlignment(Qt::AlignCenter);
+  m_banner->setObjectName(QStringLiteral("banner"));
+  m_banner->hide();
+  layout->addWidget(m_banner);
+  layout->addWidget(m_info);
+  layout->addWidget(m_pages, 1);
+  setCentralWidget(centre);
+  m_pages->addWidget(m_start);
+  statusBar()->addWidget(m_status, 1);
+  m_status->setObjectName(QStringLiteral("status"));
+  buildActions();
+  buildMenus();
+  buildModeBar();
+  connect(m_start, &StartPage::demoRequested, this, &MainWindow::startDemo);
+  connect(m_start, &StartPage::sessionRequested, this, &MainWindow::newSession);
+  connect(m_start, &StartPage::resumeRequested, this, [this] { (*m_actions)[QStringLiteral("pause")]->trigger(); });
+  connect(m_start, &StartPage::modelRequested, this, &MainWindow::chooseModel);
+  connect(m_start, &StartPage::portRequested, this, &MainWindow::choosePort);
+  connect(m_start, &StartPage::workspaceRequested, this, [this](const QString& folder) {
+    const QString chosen = folder.isEmpty() ? QFileDialog::getExistingDirectory(this, tr("Open workspace")) : folder;
+    if (!chosen.isEmpty()) Q_EMIT workspaceRequested(chosen);
+  });
+  m_status->setText(tr("Opening the workspace …"));
+  updateActions();
+  resize(1360, 860);
+}
+
+MainWindow::~MainWindow() {
+  // Jobs read the engine: they end before it does.
+  QThreadPool::globalInstance()->waitForDone();
+}
+
+void MainWindow::buildActions() {
+  const auto act = [this](const char* id, const QString& group, const QString& text, const QKeySequence& key, auto run) {
+    m_actions->add(QString::fromLatin1(id), group, text, key, run);
+  };
+  const QString view = tr("View"), session = tr("Session"), serving = tr("Serving"), file = tr("File");
+  act("start", view, tr("&Start page"), QKeySequence(Qt::CTRL | Qt::Key_0), [this] { setMode(Mode::kStart); });
+  act("operate", view, tr("&Operate"), QKeySequence(Qt::CTRL | Qt::Key_1), [this] { setMode(Mode::kOperate); });
+  act("inspect", view, tr("&Inspect"), QKeySequence(Qt::CTRL | Qt::Key_2), [this] { setMode(Mode::kInspect); });
+  act("label", view, tr("&Label"), QKeySequence(Qt::CTRL | Qt::Key_3), [this] { setMode(Mode::kLabel); });
+  act("demo", session, tr("Run the &demo"), QKeySequence(), [this] { startDemo(); });
+  act("new", session, tr("&New session …"), QKeySequence(Qt::CTRL | Qt::Key_N), [this] { newSession(); });
+  act("pause", session, tr("&Pause session"), QKeySequence(Qt::Key_F8), [this] {
+    const auto& running = m_bridge->state().session;
+    if (running && running->state == SessionState::kPaused) {
+      send(ResumeSession{}, tr("Resuming …"));
+    } else {
+      send(PauseSession{}, tr("Pausing …"));
+    }
+  });
+  act("end", session, tr("&End session"), QKeySequence(Qt::SHIFT | Qt::Key_F5), [this] { send(EndSession{}, tr("Ending the session …")); });
+  act("freeze", serving, tr("&Freeze serving"), QKeySequence(Qt::Key_F9), [this] { freezeServing(); });
+  act("base", serving, tr("Serve the &base and freeze learning"), QKeySequence(), [this] { serveBaseAndFreeze(); });
+  act("rollback", serving, tr("&Roll back to the selected version …"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_B), [this] {
+    setMode(Mode::kOperate);
+    m_timeline->rollBack();
+  });
+  act("apply", serving, tr("&Apply the gate draft"), QKeySequence(Qt::CTRL | Qt::Key_Return), [this] { m_gate->apply(); });
+  act("log", view, tr("Show &log"), QKeySequence(Qt::CTRL | Qt::Key_L), [this] {
+    m_logDock->show();
+    m_logDock->raise();
+  });
+  act("model", file, tr("Use &model …"), QKeySequence(), [this] { chooseModel(); });
+  act("port", file, tr("Choose &port …"), QKeySequence(), [this] { choosePort(); });
+  act("csv", file, tr("Export &curves …"), QKeySequence(), [this] { exportCurves(); });
+  act("quit", file, tr("&Quit"), QKeySequence(Qt::CTRL | Qt::Key_Q), [this] { close(); });
+}
+
+void MainWindow::buildMenus() {
+  QHash<QString, QMenu*> menus;
+  for (const QString& title : {tr("File"), tr("Session"), tr("Serving"), tr("View")}) menus.insert(title, menuBar()->addMenu(title));
+  for (const Actions::Entry& entry : m_actions->entries()) menus.value(entry.group)->addAction(entry.action);
+}
+
+void MainWindow::buildModeBar() {
+  auto* bar = new QToolBar(tr("Modes"), this);
+  bar->setObjectName(QStringLiteral("modes"));
+  bar->setMovable(false);
+  bar->setToolButtonStyle(Qt::ToolButtonTextOnly);
+  auto* group = new QActionGroup(this);
+  for (const char* id : {"start", "operate", "inspect", "label"}) {
+    QAction* action = (*m_actions)[QString::fromLatin1(id)];
+    action->setCheckable(true);
+    group->addAction(action);
+    bar->addAction(action);
+  }
+  (*m_actions)[QStringLiteral("start")]->setChecked(true);
+  bar->addSeparator();
+  for (const char* id : {"demo", "pause", "end", "freeze", "base"}) bar->addAction((*m_actions)[QString::fromLatin1(id)]);
+  addToolBar(Qt::TopToolBarArea, bar);
+}
+
+void MainWindow::setEngine(std::unique_ptr<EngineApi> api) {
+  m_bridge = std::make_unique<EngineBridge>(std::move(api));
+  buildPages();
+  connectPages();
+  m_bridge->start();
+  setWindowTitle(tr("Sluice – %1").arg(QString::fromStdString(m_bridge->state().data_folder)));
+}
+
+void MainWindow::buildPages() {
+  m_curves = new CurvesPage(*m_bridge, this);
+  m_gate = new GatePanel(*m_bridge, this);
+  m_timeline = new TimelinePage(*m_bridge, this);
+  m_labels = new LabelPage(*m_bridge, this);
+  m_inspect = new InspectPage(*m_bridge, this);
+  m_log = new LogPage(*m_bridge, this);
+  m_intake = new IntakeCard(*m_bridge, this);
+
+  auto* operate = new QSplitter(Qt::Vertical, this);
+  operate->setObjectName(QStringLiteral("operateSplit"));
+  auto* upper = new QSplitter(Qt::Horizontal, operate);
+  upper->addWidget(m_curves);
+  upper->addWidget(m_gate);
+  upper->setStretchFactor(0, 3);
+  upper->setStretchFactor(1, 1);
+  operate->addWidget(upper);
+  operate->addWidget(m_timeline);
+  operate->setStretchFactor(0, 3);
+  operate->setStretchFactor(1, 1);
+  m_pages->addWidget(operate);
+  m_pages->addWidget(m_inspect);
+  m_pages->addWidget(m_labels);
+
+  const auto dock = [this](const QString& title, const char* name, QWidget* widget, Qt::DockWidgetArea area) {
+    auto* holder = new QDockWidget(title, this);
+    holder->setObjectName(QString::fromLatin1(name));
+    holder->setWidget(widget);
+    addDockWidget(area, holder);
+    holder->hide();
+    return holder;
+  };
+  m_intakeDock = dock(tr("Session"), "intakeDock", m_intake, Qt::LeftDockWidgetArea);
+  m_logDock = dock(tr("Log"), "logDock", m_log, Qt::BottomDockWidgetArea);
+}
+
+void MainWindow::connectPages() {
+  connect(m_bridge.get(), &EngineBridge::stateChanged, this, &MainWindow::showState);
+  const auto refuse = [this](const QString& reason) { m_info->show(QStringLiteral("refused"), Severity::kWarning, reason); };
+  const auto tell = [this](const QString& text) { m_info->show(QStringLiteral("done"), Severity::kInformation, text); };
+  connect(m_gate, &GatePanel::refused, this, refuse);
+  connect(m_gate, &GatePanel::applied, this, tell);
+  connect(m_timeline, &TimelinePage::refused, this, refuse);
+  connect(m_timeline, &TimelinePage::rolledBack, this, &MainWindow::offerUndo);
+  connect(m_timeline, &TimelinePage::exportRequested, this, &MainWindow::exportVersion);
+  connect(m_timeline, &TimelinePage::compareRequested, this, [this](qint64 version) {
+    setMode(Mode::kInspect);
+    m_inspect->compareVersions(kBaseVersion, VersionId(version));
+  });
+  connect(m_inspect, &InspectPage::refused, this, refuse);
+}
+
+void MainWindow::setMode(Mode mode) {
+  if (mode != Mode::kStart && !m_bridge) return;
+  m_mode = mode;
+  m_pages->setCurrentIndex(static_cast<int>(mode));
+  static constexpr const char* kIds[] = {"start", "operate", "inspect", "label"};
+  (*m_actions)[QString::fromLatin1(kIds[static_cast<int>(mode)])]->setChecked(true);
+  if (m_intakeDock) m_intakeDock->setVisible(mode == Mode::kOperate);
+  if (mode == Mode::kLabel) m_labels->setFocus();
+  // Two enabled actions on one key fire neither: Ctrl+Return belongs to the page that is shown.
+  updateActions();
+}
+
+void MainWindow::showOpenProblem(const QString& text) {
+  m_start->showProblem(text);
+  m_status->setText(tr("No workspace is open."));
+}
+
+void MainWindow::setRecentWorkspaces(const QStringList& folders) { m_start->setRecentWorkspaces(folders); }
+
+void MainWindow::startDemoWhenReady(const QString& recipe) {
+  m_demoPending = true;
+  if (!recipe.isEmpty()) m_demoRecipe = recipe;
+}
+
+void MainWindow::showState() {
+  const EngineState& s = m_bridge->state();
+  m_start->showState(&s);
+  const QLocale locale;
+  QStringList parts;
+  switch (s.phase) {
+    case EnginePhase::kLoading: parts << tr("Loading the model"); break;
+    case EnginePhase::kReady: parts << (!s.session ? tr("Ready") : s.session->state == SessionState::kPaused ? tr("Paused") : tr("Running")); break;
+    case EnginePhase::kModelFailed: parts << tr("No model"); break;
+    case EnginePhase::kStopping: parts << tr("Stopping"); break;
+  }
+  parts << tr("%1 serves").arg(QString::fromStdString(s.serving_name)) << tr("%1 tokens/s").arg(locale.toString(s.tokens_per_s, 'f', 0));
+  if (s.session) parts << QString::fromStdString(s.train.doing);
+  parts << tr("%n request(s) running", nullptr, static_cast<int>(s.running)) << bytesText(s.rss_bytes);
+  if (!s.server_url.empty()) parts << QString::fromStdString(s.server_url);
+  if (s.errors > 0) parts << tr("%n error(s)", nullptr, static_cast<int>(s.errors));
+  m_status->setText(parts.join(QStringLiteral("  ·  ")));
+
+  QStringList banner;
+  if (s.session && s.session->state == SessionState::kPaused) banner << tr("Session paused: stream, trainer and gate stand still; serving goes on. F8 resumes.");
+  if (s.frozen) banner << tr("Serving frozen: nothing is promoted until you unfreeze (F9).");
+  m_banner->setText(banner.join(QLatin1Char('\n')));
+  m_banner->setVisible(!banner.isEmpty());
+
+  const QString serverError = QString::fromStdString(s.server_error);
+  if (serverError != m_lastServerError) {
+    m_lastServerError = serverError;
+    if (serverError.isEmpty()) m_info->dismiss(QStringLiteral("server"));
+    else m_info->show(QStringLiteral("server"), Severity::kWarning, serverError, tr("Choose port …"), [this] { choosePort(); });
+  }
+  if (!s.train.brake.empty() && !m_info->has(QStringLiteral("brake"))) {
+    m_info->show(QStringLiteral("brake"), Severity::kWarning, tr("Training stopped: %1").arg(QString::fromStdString(s.train.brake)), tr("Go on"), [this] { send(ResumeSession{}, tr("Resuming …")); });
+  }
+  if (!s.store_error.empty()) m_info->show(QStringLiteral("store"), Severity::kError, QString::fromStdString(s.store_error));
+  if (m_demoPending && s.phase == EnginePhase::kReady) {
+    m_demoPending = false;
+    startDemo();
+  }
+  updateActions();
+}
+
+void MainWindow::updateActions() {
+  const EngineState* s = m_bridge ? &m_bridge->state() : nullptr;
+  const bool ready = s && s->phase == EnginePhase::kReady;
+  const bool open = s && s->session.has_value();
+  const bool paused = open && s->session->state == SessionState::kPaused;
+  const QString noEngine = tr("The model is not loaded yet.");
+  const QString noSession = tr("No session runs.");
+  for (const char* id : {"operate", "inspect", "label", "log", "csv"}) m_actions->setReason(QString::fromLatin1(id), m_bridge ? QString() : tr("No workspace is open."));
+  for (const char* id : {"demo", "new"}) m_actions->setReason(QString::fromLatin1(id), !ready ? noEngine : open ? tr("A session is open already: end it first.") : QString());
+  for (const char* id : {"pause", "end"}) m_actions->setReason(QString::fromLatin1(id), open ? QString() : noSession);
+  for (const char* id : {"freeze", "base", "rollback", "port"}) m_actions->setReason(QString::fromLatin1(id), ready ? QString() : noEngine);
+  m_actions->setReason(QStringLiteral("model"), !m_bridge ? tr("No workspace is open.") : open ? tr("A session runs on this model: end it first.") : QString());
+  m_actions->setReason(QStringLiteral("apply"), m_mode == Mode::kOperate && m_gate && m_gate->draftDiffers() ? QString() : tr("The gate draft holds no change."));
+  (*m_actions)[QStringLiteral("pause")]->setText(paused ? tr("&Resume session") : tr("&Pause session"));
+  (*m_actions)[QStringLiteral("freeze")]->setText(s && s->frozen ? tr("Un&freeze serving") : tr("&Freeze serving"));
+}
+
+void MainWindow::send(Command command, const QString& doing) {
+  statusBar()->showMessage(doing);
+  m_bridge->submit(std::move(command), this, [this](const CommandOutcome& outcome) {
+    statusBar()->clearMessage();
+    m_info->show(QStringLiteral("command"), outcome.ok() ? Severity::kInformation : Severity::kWarning, QString::fromStdString(outcome.text));
+  });
+}
+
+void MainWindow::startDemo() {
+  StartSession command;
+  command.recipe = m_demoRecipe.toStdString();
+  setMode(Mode::kOperate);
+  send(command, tr("Starting the demo …"));
+  m_info->show(QStringLiteral("tour"), Severity::kWarning,
+               tr("The curve at the top left should rise within minutes. On the right: move a threshold and apply it. Below: choose a version that served and roll back. "
+                  "In “Label” (Ctrl+3) your own verdicts train the next update."));
+}
+
+void MainWindow::newSession() {
+  auto* dialog = new SessionDialog(m_bridge->api().recipes(), this);
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  connect(dialog, &QDialog::accepted, this, [this, dialog] {
+    setMode(Mode::kOperate);
+    send(dialog->command(), tr("Starting the session …"));
+  });
+  dialog->open();
+}
+
+void MainWindow::chooseModel() {
+  const QString path = QFileDialog::getOpenFileName(this, tr("Use a model"), QString(), tr("Models (*.gguf)"));
+  if (path.isEmpty()) return;
+  // The header is read off the GUI thread by the engine; what does not fit is refused with the numbers.
+  send(LoadModel{path.toStdString()}, tr("Loading %1 …").arg(path));
+}
+
+void MainWindow::choosePort() {
+  bool ok = false;
+  const int port = QInputDialog::getInt(this, tr("Port"), tr("Port of the HTTP server on this machine (0 = any free one):"), 8080, 0, 65535, 1, &ok);
+  if (ok) send(StartServer{std::string(), port}, tr("Starting the server …"));
+}
+
+void MainWindow::freezeServing() {
+  const bool frozen = m_bridge->state().frozen;
+  send(Decide{frozen ? "unfreeze" : "freeze", VersionId(), "operator", frozen ? "unfrozen in the workbench" : "frozen in the workbench"},
+       frozen ? tr("Unfreezing …") : tr("Freezing …"));
+}
+
+void MainWindow::serveBaseAndFreeze() {
+  send(ServeBaseAndFreeze{"operator", "base served and learning frozen in the workbench"}, tr("Going back to the base …"));
+}
+
+void MainWindow::offerUndo(const QString& text, qint64 now, qint64 before) {
+  m_info->show(QStringLiteral("rollback"), Severity::kWarning, text, tr("Undo (serve %1)").arg(versionText(before)), [this, now, before] {
+    send(Decide{"rollback", VersionId(before), "operator", tr("Undo of the roll-back to %1").arg(versionText(now)).toStdString()}, tr("Undoing …"));
+  });
+}
+
+void MainWindow::exportVersion(qint64 version) {
+  const QString parent = QFileDialog::getExistingDirectory(this, tr("Export %1 into a new folder below").arg(versionText(version)));
+  if (parent.isEmpty()) return;
+  send(ExportAdapter{VersionId(version), QString(parent + QStringLiteral("/adapter-v%1").arg(version)).toStdString()}, tr("Exporting …"));
+}
+
+void MainWindow::exportCurves() {
+  const QString path = QFileDialog::getSaveFileName(this, tr("Export curves"), QStringLiteral("curves.csv"), tr("Tables (*.csv)"));
+  if (path.isEmpty()) return;
+  QSaveFile file(path);
+  const QByteArray bytes = m_curves->csv().toUtf8();
+  const bool ok = file.open(QIODevice::WriteOnly) && file.write(bytes) == bytes.size() && file.commit();
+  m_info->show(QStringLiteral("csv"), ok ? Severity::kInformation : Severity::kWarning,
+               ok ? tr("Every point is in %1.").arg(path) : tr("%1 can't be written: %2").arg(path, file.errorString()));
+}
+
+QString MainWindow::statusText() const { return m_status->text(); }
+
+void MainWindow::closeEvent(QCloseEvent* event) {
+  // The engine ends its step in hand before the window goes; a running session comes back paused at the next start.
+  m_status->setText(tr("Finishing the current step …"));
+  event->accept();
+}
+
+}  // namespace sluice::gui

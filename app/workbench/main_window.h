@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The window: mode bar, pages, docks, menus, status. Exists before the engine does; openWorkspace() brings one in. GUI thread.
+#pragma once
+
+#include <QMainWindow>
+#include <memory>
+
+#include "bridge/engine_bridge.h"
+
+class QDockWidget;
+class QLabel;
+class QStackedWidget;
+class QToolBar;
+
+namespace sluice::gui {
+
+class Actions;
+class CurvesPage;
+class GatePanel;
+class InfoBar;
+class InspectPage;
+class IntakeCard;
+class LabelPage;
+class LogPage;
+class StartPage;
+class TimelinePage;
+
+struct WindowOptions {
+  QString dataFolder;
+  QString modelPath;
+  QString recipe;         // with demo: which one
+  bool startDemo = false;
+};
+
+class MainWindow : public QMainWindow {
+  Q_OBJECT
+ public:
+  explicit MainWindow(QWidget* parent = nullptr);
+  ~MainWindow() override;
+
+  // Takes an engine: pages are built and filled. Once per window.
+  void setEngine(std::unique_ptr<EngineApi> api);
+  // The engine could not be opened: the start page says why.
+  void showOpenProblem(const QString& text);
+  void setRecentWorkspaces(const QStringList& folders);
+  // Starts the demo as soon as the engine is ready.
+  void startDemoWhenReady(const QString& recipe);
+
+  enum class Mode { kStart, kOperate, kInspect, kLabel };
+  void setMode(Mode mode);
+  Mode mode() const { return m_mode; }
+
+  EngineBridge* bridge() const { return m_bridge.get(); }
+  CurvesPage* curves() const { return m_curves; }
+  GatePanel* gate() const { return m_gate; }
+  TimelinePage* timeline() const { return m_timeline; }
+  LabelPage* labels() const { return m_labels; }
+  InspectPage* inspect() const { return m_inspect; }
+  LogPage* log() const { return m_log; }
+  StartPage* startPage() const { return m_start; }
+  InfoBar* infoBar() const { return m_info; }
+  QString statusText() const;
+
+ Q_SIGNALS:
+  void workspaceRequested(const QString& folder);
+
+ protected:
+  void closeEvent(QCloseEvent* event) override;
+
+ private:
+  void buildActions();
+  void buildMenus();
+  void buildModeBar();
+  void buildPages();
+  void connectPages();
+  void showState();
+  void updateActions();
+  void send(Command command, const QString& doing);
+  void startDemo();
+  void newSession();
+  void chooseModel();
+  void choosePort();
+  void freezeServing();
+  void serveBaseAndFreeze();
+  void exportVersion(qint64 version);
+  void exportCurves();
+  void offerUndo(const QString& text, qint64 now, qint64 before);
+
+  std::unique_ptr<EngineBridge> m_bridge;
+  Actions* m_actions;
+  InfoBar* m_info;
+  QStackedWidget* m_pages;
+  StartPage* m_start;
+  CurvesPage* m_curves = nullptr;
+  GatePanel* m_gate = nullptr;
+  TimelinePage* m_timeline = nullptr;
+  LabelPage* m_labels = nullptr;
+  InspectPage* m_inspect = nullptr;
+  LogPage* m_log = nullptr;
+  IntakeCard* m_intake = nullptr;
+  QDockWidget* m_logDock = nullptr;
+  QDockWidget* m_intakeDock = nullptr;
+  QLabel* m_banner;
+  QLabel* m_status;
+  Mode m_mode = Mode::kStart;
+  bool m_demoPending = false;
+  QString m_demoRecipe = QStringLiteral("be-brief");
+  QString m_lastServerError;
+};
+
+}  // namespace sluice::gui

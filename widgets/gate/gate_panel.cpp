@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gate/gate_panel.h"
+
+#include <QCoreApplication>
+#include <QDoubleSpinBox>
+#include <QFrame>
+#include <QGridLayout>
+#include <QGroupBox>
+#include <QHBoxLayout>
+#include <QJsonDocument>
+#include <QLabel>
+#include <QLineEdit>
+#include <QLocale>
+#include <QPointer>
+#include <QProgressBar>
+#include <QPushButton>
+#include <QScrollArea>
+#include <QSignalBlocker>
+#include <QSlider>
+#include <QThreadPool>
+#include <QVBoxLayout>
+#include <cmath>
+
+#include "shell/format.h"
+#include "shell/theme.h"
+
+namespace sluice::gui {
+namespace {
+
+constexpr int kSliderSteps = 1000;
+constexpr int kWhatIfDelayMs = 150;
+constexpr int kCards = 100;   // shown at once; the timeline's table has them all
+
+std::vector<ThresholdSpec> thresholdSpecs() {
+  return {
+      {{QStringLiteral("alpha")}, GatePanel::tr("Risk of a wrong promotion"),
+       GatePanel::tr("Chance to promote a candidate that is worse by the margin or more (alpha). Smaller asks for more evidence."), 0.005, 0.3, 0.005, 3},
+      {{QStringLiteral("beta")}, GatePanel::tr("Risk of a wrong rejection"),
+       GatePanel::tr("Chance to reject a candidate that is better by the margin or more (beta)."), 0.005, 0.3, 0.005, 3},
+      {{QStringLiteral("n_min")}, GatePanel::tr("Least pairs"), GatePanel::tr("No verdict before so many prompts were answered by both."), 1, 400, 1, 0},
+      {{QStringLiteral("cap")}, GatePanel::tr("Most pairs"), GatePanel::tr("Without a verdict by then the candidate is held."), 8, 2000, 8, 0},
+      {{QStringLiteral("protected_delta")}, GatePanel::tr("Loss of the protected metric"),
+       GatePanel::tr("A proven loss of this much (a share) rejects, however good the rest is."), 0.0, 0.3, 0.01, 2},
+      {{QStringLiteral("invariants"), QStringLiteral("kl_base")}, GatePanel::tr("Divergence from the base"),
+       GatePanel::tr("Nats per token on the probe prompts; above it the candidate is rejected unmeasured."), 0.05, 4.0, 0.05, 2},
+      {{QStringLiteral("invariants"), QStringLiteral("kl_incumbent")}, GatePanel::tr("Divergence from the version in service"),
+       GatePanel::tr("Nats per token on the probe prompts."), 0.05, 4.0, 0.05, 2},
+  };
+}
+
+QJsonValue valueAt(const QJsonObject& object, const QStringList& path) {
+  QJsonValue value = object;
+  for (const QString& key : path) value = value.toObject().value(key);
+  return value;
+}
+
+void setAt(QJsonObject& object, const QStringList& path, const QJsonValue& value) {
+  if (path.size() == 1) {
+    object.insert(path.front(), value);
+    return;
+  }
+  QJsonObject inner = object.value(path.front()).toObject();
+  setAt(inner, path.mid(1), value);
+  object.insert(path.front(), inner);
+}
+
+QString verdictWord(const DecisionRow& row) {
+  if (row.kind == "rollback") return GatePanel::tr("↶ Rolled back");
+  switch (row.verdict) {
+    case Verdict::kPromote: return row.forced ? GatePanel::tr("▲ Promoted (forced)") : GatePanel::tr("▲ Promoted");
+    case Verdict::kReject: return GatePanel::tr("✕ Rejected");
+    case Verdict::kHold: return GatePanel::tr("‖ Held");
+  }
+  return {};
+}
+
+QColor verdictColor(const Theme& theme, const DecisionRow& row) {
+  if (row.kind == "rollback") return theme.removed();
+  return row.verdict == Verdict::kPromote ? theme.pass() : row.verdict == Verdict::kReject ? theme.fail() : theme.wait();
+}
+
+}  // namespace
+
+GatePanel::GatePanel(EngineBridge& bridge, QWidget* parent) : QWidget(parent), m_bridge(bridge) {
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(6, 6, 6, 6);
+  layout->addWidget(makeProgress());
+  layout->addWidget(makeThresholds());
+  layout->addWidget(makeVerdicts(), 1);
+  connect(&bridge, &EngineBridge::stateChanged, this, &GatePanel::showState);
+  connect(&bridge, &EngineBridge::settingsChanged, this, &GatePanel::readInForce);
+  connect(&bridge, &EngineBridge::decisionsArrived, this, &GatePanel::takeDecisions);
+  m_whatIfTimer.setSingleShot(true);
+  m_whatIfTimer.setInterval(kWhatIfDelayMs);
+  connect(&m_whatIfTimer, &QTimer::timeout, this, &GatePanel::askWhatIf);
+  readInForce();
+  showState();
+}
+
+QWidget* GatePanel::makeProgress() {
+  auto* box = new QGroupBox(tr("Measuring now"), this);
+  auto* layout = new QVBoxLayout(box);
+  m_measuring = new QLabel(box);
+  m_rates = new QLabel(box);
+  m_bets = new QLabel(box);
+  for (QLabel* label : {m_measuring, m_rates, m_bets}) label->setWordWrap(true);
+  m_measuring->setObjectName(QStringLiteral("gateProgress"));
+  m_bets->setToolTip(tr("E grows with evidence that the candidate is not worse, F with evidence that it is not better. "
+                        "Promoted when E reaches its limit, rejected when F does; valid at whatever moment anyone looks."));
+  m_pairs = new QProgressBar(box);
+  m_pairs->setFormat(tr("%v of at most %m pairs"));
+  layout->addWidget(m_measuring);
+  layout->addWidget(m_pairs);
+  layout->addWidget(m_rates);
+  layout->addWidget(m_bets);
+  return box;
+}
+
+QWidget* GatePanel::makeThresholds() {
+  auto* box = new QGroupBox(tr("Thresholds"), this);
+  auto* layout = new QVBoxLayout(box);
+  auto* grid = new QGridLayout;
+  grid->setColumnStretch(1, 1);
+  for (const ThresholdSpec& spec : thresholdSpecs()) addRow(box, grid, spec);
+  layout->addLayout(grid);
+  m_whatIf = new QLabel(box);
+  m_whatIf->setObjectName(QStringLiteral("whatIf"));
+  m_whatIf->setWordWrap(true);
+  layout->addWidget(m_whatIf);
+  auto* row = new QHBoxLayout;
+  m_note = new QLineEdit(box);
+  m_note->setPlaceholderText(tr("Why (goes into the record)"));
+  m_note->setAccessibleName(tr("Reason of the change"));
+  m_apply = new QPushButton(tr("Apply"), box);
+  m_apply->setObjectName(QStringLiteral("applyGate"));
+  m_apply->setToolTip(tr("Holds from the next decision on, also for the candidate being measured (Ctrl+Return)"));
+  m_discard = new QPushButton(tr("Discard"), box);
+  m_discard->setObjectName(QStringLiteral("discardGate"));
+  row->addWidget(m_note, 1);
+  row->addWidget(m_apply);
+  row->addWidget(m_discard);
+  layout->addLayout(row);
+  connect(m_apply, &QPushButton::clicked, this, &GatePanel::apply);
+  connect(m_discard, &QPushButton::clicked, this, &GatePanel::discard);
+  return box;
+}
+
+void GatePanel::addRow(QWidget* parent, QGridLayout* grid, const ThresholdSpec& spec) {
+  Row row;
+  row.spec = spec;
+  auto* label = new QLabel(spec.name, parent);
+  label->setToolTip(spec.meaning);
+  row.slider = new QSlider(Qt::Horizontal, parent);
+  row.slider->setRange(0, kSliderSteps);
+  row.slider->setPageStep(kSliderSteps / 10);
+  row.slider->setObjectName(QStringLiteral("slider_") + spec.path.join(QLatin1Char('.')));
+  row.spin = new QDoubleSpinBox(parent);
+  row.spin->setDecimals(spec.decimals);
+  row.spin->setRange(spec.low, spec.high);
+  row.spin->setSingleStep(spec.step);
+  row.spin->setObjectName(QStringLiteral("spin_") + spec.path.join(QLatin1Char('.')));
+  row.changed = new QLabel(parent);
+  for (QWidget* control : {static_cast<QWidget*>(row.slider), static_cast<QWidget*>(row.spin)}) {
+    control->setAccessibleName(spec.name);
+    control->setAccessibleDescription(spec.meaning);
+    control->setToolTip(spec.meaning);
+  }
+  label->setBuddy(row.spin);
+  const int line = grid->rowCount();
+  grid->addWidget(label, line, 0);
+  grid->addWidget(row.slider, line, 1);
+  grid->addWidget(row.spin, line, 2);
+  grid->addWidget(row.changed, line, 3);
+  const QString name = spec.path.join(QLatin1Char('.'));
+  const double low = spec.low, high = spec.high, step = spec.step;
+  connect(row.slider, &QSlider::valueChanged, this, [this, name, low, high, step](int position) {
+    const double raw = low + (high - low) * position / kSliderSteps;
+    setDraftValue(name, std::round(raw / step) * step);
+  });
+  connect(row.spin, &QDoubleSpinBox::valueChanged, this, [this, name](double value) { setDraftValue(name, value); });
+  m_rows.push_back(row);
+}
+
+QWidget* GatePanel::makeVerdicts() {
+  auto* box = new QGroupBox(tr("Verdicts, newest first"), this);
+  auto* layout = new QVBoxLayout(box);
+  m_rejections = new QLabel(box);
+  m_rejections->setObjectName(QStringLiteral("rejections"));
+  m_rejections->setWordWrap(true);
+  auto* scroll = new QScrollArea(box);
+  scroll->setWidgetResizable(true);
+  scroll->setFrameShape(QFrame::NoFrame);
+  auto* holder = new QWidget(scroll);
+  m_cards = new QVBoxLayout(holder);
+  m_cards->setContentsMargins(0, 0, 0, 0);
+  m_cards->addStretch(1);
+  scroll->setWidget(holder);
+  layout->addWidget(m_rejections);
+  layout->addWidget(scroll, 1);
+  return box;
+}
+
+void GatePanel::readInForce() {
+  SettingsId id;
+  const QByteArray json = QByteArray::fromStdString(m_bridge.api().gate_settings_json(&id));
+  const bool untouched = !draftDiffers();
+  m_inForce = QJsonDocument::fromJson(json).object();
+  m_settingsId = id;
+  if (untouched) m_draft = m_inForce;
+  showDraft();
+}
+
+double GatePanel::draftValue(const QString& name) const { return valueAt(m_draft, name.split(QLatin1Char('.'))).toDouble(); }
+
+void GatePanel::setDraftValue(const QString& name, double value) {
+  const QStringList path = name.split(QLatin1Char('.'));
+  const bool whole = path.size() == 1 && (name == QLatin1String("n_min") || name == QLatin1String("cap"));
+  if (whole) {
+    setAt(m_draft, path, static_cast<int>(std::lround(value)));
+  } else {
+    setAt(m_draft, path, value);
+  }
+  showDraft();
+  m_whatIfTimer.start();
+}
+
+void GatePanel::showDraft() {
+  const QLocale locale;
+  for (Row& row : m_rows) {
+    const double draft = valueAt(m_draft, row.spec.path).toDouble();
+    const double now = valueAt(m_inForce, row.spec.path).toDouble();
+    const QSignalBlocker blockSlider(row.slider), blockSpin(row.spin);
+    row.slider->setValue(static_cast<int>(std::lround((draft - row.spec.low) / (row.spec.high - row.spec.low) * kSliderSteps)));
+    row.spin->setValue(draft);
+    row.changed->setText(draft == now ? QString() : tr("was %1").arg(locale.toString(now, 'g', 3)));
+  }
+  m_apply->setEnabled(draftDiffers());
+  m_discard->setEnabled(draftDiffers());
+  if (!draftDiffers()) m_whatIf->setText(tr("Move a threshold to see what it would have done to past decisions."));
+}
+
+void GatePanel::askWhatIf() {
+  if (!draftDiffers()) return;
+  // A job: latest wins. The engine object outlives the pool's work because MainWindow waits for the pool before it closes.
+  const quint64 generation = ++m_whatIfGeneration;
+  const std::string draft = QJsonDocument(m_draft).toJson(QJsonDocument::Compact).toStdString();
+  const QPointer<GatePanel> self(this);
+  QThreadPool::globalInstance()->start([api = &m_bridge.api(), draft, generation, self] {
+    const auto result = api->what_if(draft);
+    QMetaObject::invokeMethod(
+        QCoreApplication::instance(), [self, generation, result] {
+          if (!self || generation != self->m_whatIfGeneration) return;
+          if (!result.ok()) {
+            self->m_whatIf->setText(QString::fromStdString(result.status().message()));
+            return;
+          }
+          if (result->decisions == 0) {
+            self->m_whatIf->setText(tr("No past decision to compare with yet."));
+            return;
+          }
+          self->m_whatIf->setText(tr("Over %1 past decisions: would have rejected %2, recorded %3; %4 differ, %5 would need more pairs.")
+                                      .arg(result->decisions).arg(result->draft_rejects).arg(result->recorded_rejects)
+                                      .arg(result->differ).arg(result->need_more));
+        }, Qt::QueuedConnection);
+  });
+}
+
+void GatePanel::apply() {
+  if (!draftDiffers()) return;
+  PutGateSettings command;
+  command.settings_json = QJsonDocument(m_draft).toJson(QJsonDocument::Compact).toStdString();
+  command.if_match = m_settingsId;
+  command.who = "operator";
+  command.note = m_note->text().toStdString();
+  m_apply->setEnabled(false);
+  m_apply->setText(tr("Applying …"));
+  m_bridge.submit(std::move(command), this, [this](const CommandOutcome& outcome) {
+    m_apply->setText(tr("Apply"));
+    if (!outcome.ok()) {
+      Q_EMIT refused(QString::fromStdString(outcome.text));
+    } else {
+      m_note->clear();
+      m_draft = m_inForce;   // what is read back now becomes the draft
+      readInForce();
+      m_draft = m_inForce;
+      Q_EMIT applied(QString::fromStdString(outcome.text));
+    }
+    showDraft();
+  });
+}
+
+void GatePanel::discard() {
+  m_draft = m_inForce;
+  showDraft();
+}
+
+void GatePanel::showState() {
+  const GateProgress& gate = m_bridge.state().gate;
+  const QLocale locale;
+  m_pairs->setVisible(gate.measuring);
+  m_rates->setVisible(gate.measuring && gate.n > 0);
+  m_bets->setVisible(gate.measuring && gate.n > 0);
+  if (!gate.measuring) {
+    m_measuring->setText(!gate.note.empty() ? QString::fromStdString(gate.note)
+                                            : tr("No candidate waits. The trainer hands one over every few updates."));
+    return;
+  }
+  m_measuring->setText(gate.stage == "invariants"
+                           ? tr("%1: checking divergence, length and repetition on the probe prompts").arg(versionText(gate.candidate.value))
+                           : tr("%1 against %2, which serves, on held-out prompts").arg(versionText(gate.candidate.value), versionText(gate.incumbent.value)));
+  m_pairs->setMaximum(static_cast<int>(std::max<std::int64_t>(1, gate.cap)));
+  m_pairs->setValue(static_cast<int>(gate.n));
+  m_rates->setText(tr("Accepted: candidate %1, in service %2. Difference between %3 and %4 points.")
+                       .arg(rateText(gate.candidate_k, gate.n), rateText(gate.incumbent_k, gate.n),
+                            locale.toString(100 * gate.lo, 'f', 1), locale.toString(100 * gate.hi, 'f', 1)));
+  m_bets->setText(tr("E %1 of %2 to promote · F %3 of %4 to reject")
+                      .arg(locale.toString(gate.e, 'g', 3), locale.toString(gate.e_limit, 'g', 3),
+                           locale.toString(gate.f, 'g', 3), locale.toString(gate.f_limit, 'g', 3)));
+}
+
+QString GatePanel::progressText() const { return m_measuring->text(); }
+
+void GatePanel::takeDecisions(const Rows<DecisionRow>& rows) {
+  for (const DecisionRow& row : *rows) {
+    if (row.kind == "startup") continue;
+    m_decisions.push_back(row);
+    addCard(row);
+  }
+  qint64 promoted = 0, rejected = 0, held = 0;
+  for (const DecisionRow& row : m_decisions) {
+    if (row.kind != "gate") continue;
+    promoted += row.verdict == Verdict::kPromote;
+    rejected += row.verdict == Verdict::kReject;
+    held += row.verdict == Verdict::kHold;
+  }
+  m_rejections->setText(tr("Rejected %1 of the candidates with a final verdict; held: %2.")
+                            .arg(rateText(rejected, rejected + promoted)).arg(held));
+  if (draftDiffers()) m_whatIfTimer.start();
+}
+
+void GatePanel::addCard(const DecisionRow& row) {
+  const Theme theme(palette());
+  auto* card = new QFrame(this);
+  card->setFrameShape(QFrame::StyledPanel);
+  card->setObjectName(QStringLiteral("verdict"));
+  auto* layout = new QVBoxLayout(card);
+  layout->setContentsMargins(6, 4, 6, 4);
+  layout->setSpacing(2);
+  auto* head = new QLabel(tr("%1 %2 · %3").arg(verdictWord(row), versionText(row.version.value), timeText(row.time_us)), card);
+  QPalette colored = head->palette();
+  colored.setColor(QPalette::WindowText, verdictColor(theme, row));
+  head->setPalette(colored);
+  QFont bold = head->font();
+  bold.setBold(true);
+  head->setFont(bold);
+  auto* text = new QLabel(QString::fromStdString(row.reason_text), card);
+  text->setObjectName(QStringLiteral("reason"));
+  text->setWordWrap(true);
+  text->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  layout->addWidget(head);
+  layout->addWidget(text);
+  if (row.n > 0) {
+    const QLocale locale;
+    auto* numbers = new QLabel(tr("n %1 · difference %2 to %3 points · settings %4")
+                                   .arg(row.n).arg(locale.toString(100 * row.lo, 'f', 1), locale.toString(100 * row.hi, 'f', 1)).arg(row.settings.value), card);
+    numbers->setEnabled(false);
+    layout->addWidget(numbers);
+  }
+  m_cards->insertWidget(0, card);
+  if (m_cards->count() > kCards + 1) {
+    QLayoutItem* oldest = m_cards->takeAt(m_cards->count() - 2);
+    delete oldest->widget();
+    delete oldest;
+  }
+}
+
+QStringList GatePanel::verdictTexts() const {
+  QStringList out;
+  for (int i = 0; i < m_cards->count(); ++i) {
+    const QWidget* card = m_cards->itemAt(i)->widget();
+    const auto* label = card ? card->findChild<QLabel*>(QStringLiteral("reason")) : nullptr;
+    if (label) out << label->text();
+  }
+  return out;
+}
+
+}  // namespace sluice::gui

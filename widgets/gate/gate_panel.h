@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The gate: what is being measured now, thresholds on one draft (slider + spin box), what the draft would have done to past
+// decisions, and every verdict with its sentence. GUI thread.
+#pragma once
+
+#include <QJsonObject>
+#include <QTimer>
+#include <QWidget>
+#include <vector>
+
+#include "bridge/engine_bridge.h"
+
+class QDoubleSpinBox;
+class QGridLayout;
+class QLabel;
+class QLineEdit;
+class QProgressBar;
+class QPushButton;
+class QSlider;
+class QVBoxLayout;
+
+namespace sluice::gui {
+
+// One threshold: where it lives in the settings and what it means.
+struct ThresholdSpec {
+  QStringList path;      // {"alpha"} or {"invariants", "kl_base"}
+  QString name, meaning;
+  double low = 0, high = 1, step = 0.01;
+  int decimals = 2;
+};
+
+class GatePanel : public QWidget {
+  Q_OBJECT
+ public:
+  explicit GatePanel(EngineBridge& bridge, QWidget* parent = nullptr);
+
+  bool draftDiffers() const { return m_draft != m_inForce; }
+  double draftValue(const QString& name) const;
+  void setDraftValue(const QString& name, double value);
+  QString progressText() const;
+  QStringList verdictTexts() const;  // newest first
+
+ public Q_SLOTS:
+  void apply();
+  void discard();
+
+ Q_SIGNALS:
+  void versionActivated(qint64 version);
+  void refused(const QString& reason);
+  void applied(const QString& text);
+
+ private:
+  struct Row {
+    ThresholdSpec spec;
+    QSlider* slider = nullptr;
+    QDoubleSpinBox* spin = nullptr;
+    QLabel* changed = nullptr;
+  };
+
+  QWidget* makeProgress();
+  QWidget* makeThresholds();
+  QWidget* makeVerdicts();
+  void addRow(QWidget* parent, QGridLayout* grid, const ThresholdSpec& spec);
+  void readInForce();
+  void showDraft();
+  void showState();
+  void takeDecisions(const Rows<DecisionRow>& rows);
+  void addCard(const DecisionRow& row);
+  void askWhatIf();
+
+  EngineBridge& m_bridge;
+  QJsonObject m_inForce;
+  QJsonObject m_draft;
+  SettingsId m_settingsId;
+  std::vector<Row> m_rows;
+  std::vector<DecisionRow> m_decisions;   // ascending
+  QLabel* m_measuring;
+  QLabel* m_rates;
+  QLabel* m_bets;
+  QProgressBar* m_pairs;
+  QLabel* m_whatIf;
+  QLabel* m_rejections;
+  QLineEdit* m_note;
+  QPushButton* m_apply;
+  QPushButton* m_discard;
+  QVBoxLayout* m_cards;
+  QTimer m_whatIfTimer;
+  quint64 m_whatIfGeneration = 0;
+};
+
+}  // namespace sluice::gui

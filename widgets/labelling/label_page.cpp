@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "labelling/label_page.h"
+
+#include <QHBoxLayout>
+#include <QKeyEvent>
+#include <QLabel>
+#include <QListWidget>
+#include <QPushButton>
+#include <QTextBrowser>
+#include <QVBoxLayout>
+
+#include "shell/format.h"
+#include "shell/theme.h"
+
+namespace sluice::gui {
+namespace {
+
+constexpr int kPage = 200;
+constexpr std::size_t kLow = 20;       // fetch more when fewer wait
+constexpr std::size_t kHistory = 10;
+
+}  // namespace
+
+LabelPage::LabelPage(EngineBridge& bridge, QWidget* parent) : QWidget(parent), m_bridge(bridge) {
+  build();
+  setFocusPolicy(Qt::StrongFocus);
+  connect(&bridge, &EngineBridge::recordPageArrived, this, &LabelPage::takePage);
+  connect(&bridge, &EngineBridge::recordsArrived, this, &LabelPage::takeRecords);
+  connect(&bridge, &EngineBridge::feedbackArrived, this, &LabelPage::takeFeedback);
+  showCurrent();
+}
+
+void LabelPage::build() {
+  auto* outer = new QHBoxLayout(this);
+  auto* left = new QVBoxLayout;
+  m_progress = new QLabel(this);
+  m_progress->setObjectName(QStringLiteral("labelProgress"));
+  m_prompt = new QLabel(this);
+  m_prompt->setObjectName(QStringLiteral("labelPrompt"));
+  m_prompt->setWordWrap(true);
+  m_prompt->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  m_reply = new QTextBrowser(this);
+  m_reply->setObjectName(QStringLiteral("labelReply"));
+  m_reply->setFocusPolicy(Qt::NoFocus);  // the page has the keys
+  QFont large = m_reply->font();
+  large.setPointSizeF(large.pointSizeF() * 1.4);
+  m_reply->setFont(large);
+  m_prompt->setFont(large);
+  m_status = new QLabel(this);
+  m_status->setObjectName(QStringLiteral("labelStatus"));
+  m_status->setWordWrap(true);
+  auto* buttons = new QHBoxLayout;
+  const auto button = [&](const QString& text, const char* name, void (LabelPage::*run)()) {
+    auto* b = new QPushButton(text, this);
+    b->setObjectName(QString::fromLatin1(name));
+    b->setFocusPolicy(Qt::NoFocus);
+    b->setMinimumHeight(fontMetrics().height() * 2);
+    connect(b, &QPushButton::clicked, this, run);
+    buttons->addWidget(b);
+    return b;
+  };
+  m_accept = button(tr("Accept (A)"), "labelAccept", &LabelPage::accept);
+  m_reject = button(tr("Reject (X)"), "labelReject", &LabelPage::reject);
+  m_skip = button(tr("Skip (S)"), "labelSkip", &LabelPage::skip);
+  m_undo = button(tr("Undo (U)"), "labelUndo", &LabelPage::undo);
+  left->addWidget(m_progress);
+  left->addWidget(m_prompt);
+  left->addWidget(m_reply, 1);
+  left->addLayout(buttons);
+  left->addWidget(m_status);
+  auto* right = new QVBoxLayout;
+  right->addWidget(new QLabel(tr("Your last ten decisions"), this));
+  m_history = new QListWidget(this);
+  m_history->setObjectName(QStringLiteral("labelHistory"));
+  m_history->setFocusPolicy(Qt::NoFocus);
+  m_history->setWordWrap(true);
+  right->addWidget(m_history, 1);
+  outer->addLayout(left, 3);
+  outer->addLayout(right, 1);
+}
+
+void LabelPage::showEvent(QShowEvent* event) {
+  QWidget::showEvent(event);
+  setFocus();
+  if (m_queue.size() < kLow) fetchMore();
+}
+
+void LabelPage::fetchMore() {
+  RecordFilter filter;
+  filter.purpose = Purpose::kLive;
+  filter.without_human_label = true;
+  m_pageRequest = m_bridge.requestRecordPage(filter, 0, kPage);
+}
+
+void LabelPage::takePage(quint64 request, const Rows<RecordRow>& rows) {
+  if (request != m_pageRequest) return;
+  for (const RecordRow& row : *rows) enqueue(row);
+  showCurrent();
+}
+
+void LabelPage::takeRecords(const Rows<RecordRow>& rows) {
+  if (!isVisible()) return;  // the queue is filled from the store when the page is shown
+  for (const RecordRow& row : *rows) enqueue(row);
+  showCurrent();
+}
+
+void LabelPage::enqueue(const RecordRow& row) {
+  if (row.purpose != Purpose::kLive || !row.complete || row.completion_text.empty()) return;
+  if (row.split != Split::kTrain || row.used_in_step.valid()) return;
+  if (m_seen.insert(row.id.text).second) m_queue.push_back(row);
+}
+
+void LabelPage::takeFeedback(const Rows<FeedbackRow>& rows) {
+  for (const FeedbackRow& row : *rows) {
+    for (Done& done : m_done) {
+      if (done.feedback == row.id) done.state = QString::fromStdString(row.state);
+    }
+  }
+  showHistory();
+}
+
+QString LabelPage::currentRecord() const { return m_queue.empty() ? QString() : QString::fromStdString(m_queue.front().id.text); }
+QString LabelPage::statusText() const { return m_status->text(); }
+
+void LabelPage::showCurrent() {
+  const bool any = !m_queue.empty();
+  m_progress->setText(any ? tr("%1 to label (newest first) · %2 decided here · %3 skipped").arg(m_queue.size()).arg(m_decided).arg(m_skipped.size())
+                          : tr("%1 decided here · %2 skipped").arg(m_decided).arg(m_skipped.size()));
+  m_prompt->setText(any ? QString::fromStdString(m_queue.front().prompt_text) : tr("Replies to label appear here."));
+  m_reply->setPlainText(any ? QString::fromStdString(m_queue.front().completion_text)
+                            : tr("Send a request to the server, use “Try it”, or start a session: every answer can be labelled. "
+                                 "Your verdicts train the next update."));
+  for (QPushButton* button : {m_accept, m_reject, m_skip}) button->setEnabled(any && !m_saving);
+  m_undo->setEnabled(!m_saving && !m_done.empty());
+}
+
+void LabelPage::accept() { decide(FeedbackKind::kAccept); }
+void LabelPage::reject() { decide(FeedbackKind::kReject); }
+
+void LabelPage::decide(FeedbackKind kind) {
+  if (m_queue.empty() || m_saving) return;
+  m_saving = true;
+  showCurrent();
+  GiveLabel command;
+  command.record = m_queue.front().id;
+  command.kind = kind;
+  command.labeller = m_labeller.toStdString();
+  m_bridge.submit(std::move(command), this, [this, kind](const CommandOutcome& outcome) {
+    m_saving = false;
+    if (!outcome.ok()) {
+      m_status->setText(tr("Not saved: %1 The reply stays here; try again.").arg(QString::fromStdString(outcome.text)));
+      showCurrent();
+      return;
+    }
+    Done done{std::move(m_queue.front()), *outcome.feedback, kind, QString::fromStdString(outcome.feedback_state), false};
+    m_queue.pop_front();
+    m_done.push_back(std::move(done));
+    ++m_decided;
+    m_status->clear();
+    showHistory();
+    showCurrent();
+    if (m_queue.size() < kLow) fetchMore();
+  });
+}
+
+void LabelPage::skip() {
+  if (m_queue.empty() || m_saving) return;
+  m_skipped.push_back(std::move(m_queue.front()));
+  m_queue.pop_front();
+  showCurrent();
+}
+
+void LabelPage::undo() {
+  if (m_saving) return;
+  auto last = m_done.rbegin();
+  while (last != m_done.rend() && last->retracted) ++last;
+  if (last == m_done.rend()) return;
+  m_saving = true;
+  showCurrent();
+  const FeedbackId feedback = last->feedback;
+  m_bridge.submit(TakeLabelBack{feedback}, this, [this, feedback](const CommandOutcome& outcome) {
+    m_saving = false;
+    if (outcome.ok()) {
+      for (auto it = m_done.begin(); it != m_done.end(); ++it) {
+        if (it->feedback != feedback) continue;
+        // Back to that reply, first in the queue.
+        m_queue.push_front(std::move(it->record));
+        m_done.erase(it);
+        --m_decided;
+        break;
+      }
+      m_status->setText(QString::fromStdString(outcome.text));
+    } else {
+      m_status->setText(tr("Not taken back: %1").arg(QString::fromStdString(outcome.text)));
+    }
+    showHistory();
+    showCurrent();
+  });
+}
+
+void LabelPage::showHistory() {
+  m_history->clear();
+  std::size_t shown = 0;
+  for (auto it = m_done.rbegin(); it != m_done.rend() && shown < kHistory; ++it, ++shown) {
+    const QString verdict = it->kind == FeedbackKind::kAccept ? tr("✓ accepted") : tr("✕ rejected");
+    QString line = tr("%1 · %2 · %3").arg(verdict, versionText(it->record.version.value), it->state);
+    line += QLatin1Char('\n') + QString::fromStdString(it->record.prompt_text).left(80);
+    m_history->addItem(line);
+  }
+}
+
+QStringList LabelPage::history() const {
+  QStringList out;
+  for (int i = 0; i < m_history->count(); ++i) out << m_history->item(i)->text();
+  return out;
+}
+
+void LabelPage::keyPressEvent(QKeyEvent* event) {
+  // A held key must not accept replies nobody read.
+  if (event->isAutoRepeat() || (event->modifiers() & ~Qt::ShiftModifier)) return QWidget::keyPressEvent(event);
+  switch (event->key()) {
+    case Qt::Key_A: return accept();
+    case Qt::Key_X: return reject();
+    case Qt::Key_S: return skip();
+    case Qt::Key_U: return undo();
+    default: QWidget::keyPressEvent(event);
+  }
+}
+
+}  // namespace sluice::gui

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// One reply at a time, large text, one key a verdict: A accept, X reject, S skip, U undo. Blind: no version, no other verdict
+// until decided. The page moves on when the label is committed. GUI thread.
+#pragma once
+
+#include <QWidget>
+#include <deque>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "bridge/engine_bridge.h"
+
+class QLabel;
+class QListWidget;
+class QPushButton;
+class QTextBrowser;
+
+namespace sluice::gui {
+
+class LabelPage : public QWidget {
+  Q_OBJECT
+ public:
+  explicit LabelPage(EngineBridge& bridge, QWidget* parent = nullptr);
+
+  void setLabeller(const QString& name) { m_labeller = name; }
+  QString currentRecord() const;
+  int decided() const { return m_decided; }
+  QStringList history() const;     // newest first
+  QString statusText() const;
+
+ public Q_SLOTS:
+  void accept();
+  void reject();
+  void skip();
+  void undo();
+
+ protected:
+  void showEvent(QShowEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
+
+ private:
+  struct Done {
+    RecordRow record;
+    FeedbackId feedback;
+    FeedbackKind kind = FeedbackKind::kAccept;
+    QString state;
+    bool retracted = false;
+  };
+
+  void build();
+  void fetchMore();
+  void takePage(quint64 request, const Rows<RecordRow>& rows);
+  void takeRecords(const Rows<RecordRow>& rows);
+  void takeFeedback(const Rows<FeedbackRow>& rows);
+  void enqueue(const RecordRow& row);
+  void showCurrent();
+  void decide(FeedbackKind kind);
+  void showHistory();
+
+  EngineBridge& m_bridge;
+  QString m_labeller;
+  std::deque<RecordRow> m_queue;           // front = shown
+  std::deque<RecordRow> m_skipped;
+  std::set<std::string> m_seen;            // queued, skipped or decided here or by a person before
+  std::vector<Done> m_done;                // oldest first
+  quint64 m_pageRequest = 0;
+  bool m_saving = false;
+  int m_decided = 0;
+
+  QLabel* m_progress;
+  QLabel* m_prompt;
+  QTextBrowser* m_reply;
+  QLabel* m_status;
+  QPushButton* m_accept;
+  QPushButton* m_reject;
+  QPushButton* m_skip;
+  QPushButton* m_undo;
+  QListWidget* m_history;
+};
+
+}  // namespace sluice::gui

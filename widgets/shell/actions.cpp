@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "shell/actions.h"
+
+#include <QPushButton>
+#include <QWidget>
+
+namespace sluice::gui {
+
+Actions::Actions(QWidget* window) : QObject(window), m_window(window) {}
+
+QAction* Actions::add(const QString& id, const QString& group, const QString& text, const QKeySequence& key,
+                      std::function<void()> run) {
+  for (const Entry& entry : m_entries) Q_ASSERT(key.isEmpty() || entry.action->shortcut() != key);
+  auto* action = new QAction(text, this);
+  action->setObjectName(id);
+  action->setShortcut(key);
+  action->setAutoRepeat(false);
+  connect(action, &QAction::triggered, this, [run = std::move(run)] { run(); });
+  m_window->addAction(action);
+  m_entries.push_back({id, group, action});
+  m_byId.insert(id, action);
+  setReason(id, QString());
+  return action;
+}
+
+QAction* Actions::operator[](const QString& id) const {
+  QAction* action = m_byId.value(id);
+  Q_ASSERT(action);
+  return action;
+}
+
+QPushButton* Actions::makeButton(const QString& id, QWidget* parent) const {
+  QAction* action = (*this)[id];
+  auto* button = new QPushButton(parent);
+  button->setObjectName(id);
+  const auto follow = [button, action] {
+    button->setText(action->text());
+    button->setToolTip(action->toolTip());
+    button->setEnabled(action->isEnabled());
+    button->setVisible(action->isVisible());
+  };
+  follow();
+  connect(action, &QAction::changed, button, follow);
+  connect(button, &QPushButton::clicked, action, &QAction::trigger);
+  return button;
+}
+
+void Actions::setReason(const QString& id, const QString& reason) {
+  QAction* action = (*this)[id];
+  const QString key = action->shortcut().toString(QKeySequence::NativeText);
+  QString plain = action->text();
+  plain.remove(QLatin1Char('&'));
+  action->setToolTip(!reason.isEmpty() ? reason : key.isEmpty() ? plain : tr("%1 (%2)").arg(plain, key));
+  action->setEnabled(reason.isEmpty());
+}
+
+}  // namespace sluice::gui
