@@ -141,6 +141,8 @@ SLUICE_IN_CACHE(Q4_1);
 SLUICE_IN_CACHE(Q5_0);
 SLUICE_IN_CACHE(Q8_0);
 SLUICE_IN_CACHE(F16);
+BENCHMARK_CAPTURE(matrix_in_cache, Q4_K_192x1536, BlockType::kQ4_K, 192, 1536)->Arg(1)->Arg(8);
+BENCHMARK_CAPTURE(matrix_in_cache, Q6_K_192x1536, BlockType::kQ6_K, 192, 1536)->Arg(1)->Arg(8);
 
 void quantize(benchmark::State& state) {
   const auto x = random_floats(state.range(0), 1);

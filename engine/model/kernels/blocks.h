@@ -55,6 +55,19 @@ struct BlockQ4_K {
   std::uint8_t qs[128];
 };
 
+// Scale and minimum of a BlockQ4_K's part j: six bits each in twelve bytes. Parts 0-3 take the low six bits of bytes 0-3
+// and 4-7; parts 4-7 take their low four bits from the nibbles of bytes 8-11 and their high two from the tops of bytes
+// 0-7.
+inline void scale_and_minimum(const std::uint8_t* s, int j, int& scale, int& minimum) {
+  if (j < 4) {
+    scale = s[j] & 63;
+    minimum = s[j + 4] & 63;
+  } else {
+    scale = (s[j + 4] & 15) | (s[j - 4] >> 6) << 4;
+    minimum = (s[j + 4] >> 4) | (s[j] >> 6) << 4;
+  }
+}
+
 // 256 values in sixteen parts of 16 with an 8-bit scale each: value = (d * scale) * (q - 32).
 struct BlockQ6_K {
   std::uint8_t ql[128];  // low four bits

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// matvec_rows for the types of 32-value blocks; matvec_float.cpp has the others.
+// matvec_rows for the quantised types; matvec_float.cpp has the plain ones.
 #include "model/kernels/matvec.h"
 
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "model/kernels/activation_layout.h"
@@ -30,7 +31,7 @@ namespace sluice {
 struct QuantisedJob {
   const std::uint8_t* matrix;  // weight row 0
   std::int64_t row_bytes;
-  std::int64_t blocks;  // in a row
+  std::int64_t blocks;  // of 32 values, in a row
   const ActivationBlocks* x;
   float* out;
   std::int64_t out_stride;
@@ -150,23 +151,31 @@ template <class Unpack, std::size_t... I>
 HWY_INLINE void row_times_group(const std::uint8_t* row, const RowScales& s, std::int64_t blocks, const GroupData& x,
                                 float* out, std::int64_t out_stride, std::index_sequence<I...> rows) {
   using Block = typename Unpack::Block;
+  constexpr bool kSuper = std::is_same_v<Block, BlockQ4_K> || std::is_same_v<Block, BlockQ6_K>;
   VF acc[] = {(static_cast<void>(I), hn::Zero(DF()))...};
   if constexpr (Unpack::kMinimum) accumulate_minima(s.m, x.padded_blocks, x.sums, acc, rows);
   const std::int16_t* values = x.values;
   const float* scales = x.scales;
+  [[maybe_unused]] const std::uint8_t* at = row;
   std::int64_t block = 0;
   for (; block + kBlocksPerVector <= blocks; block += kBlocksPerVector) {
     VW w[4];
-    Unpack::unpack(NextBlocks<Block>{row}, s.qh + block, w);
+    if constexpr (kSuper) {
+      Unpack::unpack(row, block, s, w);
+    } else {
+      Unpack::unpack_blocks(NextBlocks<Block>{at}, s.qh + block, w);
+      at += kBlocksPerVector * sizeof(Block);
+    }
     accumulate(w, repeat_per_block(s.d + block), values, scales, acc, rows);
-    row += kBlocksPerVector * sizeof(Block);
     values += sizeof...(I) * kBlocksPerVector * kBlockValues;
     scales += sizeof...(I) * kBlocksPerVector;
   }
-  if (kBlocksPerVector > 1 && block < blocks) {
-    VW w[4];
-    Unpack::unpack(LastBlocks<Block>{row, blocks - 1 - block}, s.qh + block, w);
-    accumulate(w, repeat_per_block(s.d + block), values, scales, acc, rows);
+  if constexpr (kBlocksPerVector > 1 && !kSuper) {
+    if (block < blocks) {
+      VW w[4];
+      Unpack::unpack_blocks(LastBlocks<Block>{at, blocks - 1 - block}, s.qh + block, w);
+      accumulate(w, repeat_per_block(s.d + block), values, scales, acc, rows);
+    }
   }
   store_rows(acc, out, out_stride);
 }
@@ -232,11 +241,13 @@ void multiply_quantised(BlockType type, const QuantisedJob& job, std::int64_t ro
     case BlockType::kQ5_0: return multiply<UnpackQ5_0>(job, row_begin, row_end);
     case BlockType::kQ5_1: return multiply<UnpackQ5_1>(job, row_begin, row_end);
     case BlockType::kQ8_0: return multiply<UnpackQ8_0>(job, row_begin, row_end);
-    default: assert(false && "not a type of 32-value blocks");
+    case BlockType::kQ4_K: return multiply<UnpackQ4_K>(job, row_begin, row_end);
+    case BlockType::kQ6_K: return multiply<UnpackQ6_K>(job, row_begin, row_end);
+    default: assert(false && "not a quantised type");
   }
 }
 
-#else  // HWY_SCALAR: the same arithmetic, a block at a time
+#else  // HWY_SCALAR: the same arithmetic, a block at a time; the K types in f32
 
 struct PlainBlock {
   int q[32];
@@ -282,6 +293,10 @@ PlainBlock unpack_block(BlockType type, const std::uint8_t* at) {
 
 void multiply_quantised(BlockType type, const QuantisedJob& job, std::int64_t row_begin, std::int64_t row_end) {
   const ActivationBlocks& x = *job.x;
+  if (block_values(type) != 32) {
+    const auto* matrix = reinterpret_cast<const std::byte*>(job.matrix);
+    return matvec_float(type, matrix, row_begin, row_end, x, job.out, job.out_stride);
+  }
   for (std::int64_t r = row_begin; r < row_end; ++r) {
     for (std::int64_t b = 0; b < x.rows(); ++b) job.out[b * job.out_stride + r] = 0;
     for (std::int64_t i = 0; i < job.blocks; ++i) {
@@ -316,7 +331,7 @@ void matvec_rows(BlockType type, const std::byte* matrix, std::int64_t row_begin
                  const ActivationBlocks& x, float* out, std::int64_t out_stride) {
   assert(row_begin >= 0 && x.rows() > 0 && x.cols() % block_values(type) == 0);
   if (row_begin >= row_end) return;
-  if (block_values(type) != 32) return matvec_float(type, matrix, row_begin, row_end, x, out, out_stride);
+  if (!is_quantised(type)) return matvec_float(type, matrix, row_begin, row_end, x, out, out_stride);
   const QuantisedJob job{reinterpret_cast<const std::uint8_t*>(matrix), row_bytes(type, x.cols()), x.cols() / 32, &x, out,
                          out_stride};
   HWY_DYNAMIC_DISPATCH(multiply_quantised)(type, job, row_begin, row_end);

@@ -73,8 +73,7 @@ void quantize_activations(const float* x, std::int64_t n_rows, std::int64_t n_co
 // For every activation row b and every weight row r in [row_begin, row_end):
 //   out[b * out_stride + r] = sum over c of W[r, c] * x[b, c]
 // `matrix` points at weight row 0; a weight row has x.cols() values. Each weight block is read once for up to eight
-// activation rows. All types of BlockType: Q4_0, Q4_1, Q5_0, Q5_1, Q8_0 with integer arithmetic, the plain types and
-// the K types (dequantised row by row) in f32.
+// activation rows. The quantised types use integer arithmetic, the plain types f32.
 void matvec_rows(BlockType type, const std::byte* matrix, std::int64_t row_begin, std::int64_t row_end,
                  const ActivationBlocks& x, float* out, std::int64_t out_stride);
 

@@ -48,18 +48,6 @@ void dequantize(const BlockQ8_0& b, float* out) {
   for (int i = 0; i < 32; ++i) out[i] = static_cast<float>(b.qs[i]) * d;
 }
 
-// Scale and minimum of part j: six bits each in twelve bytes. Parts 0-3 take the low six bits of bytes 0-3 and 4-7; parts
-// 4-7 take their low four bits from the nibbles of bytes 8-11 and their high two from the tops of bytes 0-7.
-void scale_and_minimum(const std::uint8_t* s, int j, int& scale, int& minimum) {
-  if (j < 4) {
-    scale = s[j] & 63;
-    minimum = s[j + 4] & 63;
-  } else {
-    scale = (s[j + 4] & 15) | (s[j - 4] >> 6) << 4;
-    minimum = (s[j + 4] >> 4) | (s[j] >> 6) << 4;
-  }
-}
-
 void dequantize(const BlockQ4_K& b, float* out) {
   const float d = half_to_float(b.d), dmin = half_to_float(b.dmin);
   for (int part = 0; part < 8; ++part) {

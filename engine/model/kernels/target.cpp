@@ -13,6 +13,8 @@ std::vector<std::string> kernel_targets() {
   return names;
 }
 
+std::string kernel_target() { return hwy::TargetName(hwy::SupportedAndGeneratedTargets().front()); }
+
 bool use_kernel_target(const std::string& name) {
   hwy::SetSupportedTargetsForTest(0);
   if (name == "best") return true;

@@ -11,6 +11,9 @@ namespace sluice {
 // The ones this build has and this CPU supports, best first. Thread-safe.
 std::vector<std::string> kernel_targets();
 
+// The one in use.
+std::string kernel_target();
+
 // Holds all kernels to one of them, or lets them choose again ("best"). False: not in kernel_targets(). For tests and
 // measurements, while no kernel runs and no ActivationBlocks is in use.
 bool use_kernel_target(const std::string& name);

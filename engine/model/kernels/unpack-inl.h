@@ -52,26 +52,33 @@ alignas(64) constexpr std::int32_t kAlternate[16] = {0, 4, 8, 12, 1, 5, 9, 13, 2
 alignas(32) constexpr std::int32_t kAlternate[8] = {0, 4, 1, 5, 2, 6, 3, 7};
 #endif
 
-// 16 bytes from `offset` of each block, 32-bit lanes alternating between blocks.
-template <class Blocks>
-HWY_INLINE VW load_sixteen(const Blocks& blocks, std::size_t offset) {
-  const hn::Full128<std::uint8_t> d8;
+using D8x16 = hn::Full128<std::uint8_t>;
+
+// sixteen(k) gives 16 bytes of the vector's k-th block; 32-bit lanes then alternate between blocks.
+template <class Sixteen>
+HWY_INLINE VW join_blocks(const Sixteen& sixteen) {
 #if HWY_MAX_BYTES >= 64
   const hn::Repartition<std::uint8_t, DF> d8x64;
   const hn::Half<decltype(d8x64)> d8x32;
-  const auto low = hn::Combine(d8x32, hn::LoadU(d8, blocks.at(1) + offset), hn::LoadU(d8, blocks.at(0) + offset));
-  const auto high = hn::Combine(d8x32, hn::LoadU(d8, blocks.at(3) + offset), hn::LoadU(d8, blocks.at(2) + offset));
+  const auto low = hn::Combine(d8x32, sixteen(1), sixteen(0));
+  const auto high = hn::Combine(d8x32, sixteen(3), sixteen(2));
   const auto all = hn::Combine(d8x64, high, low);
 #elif HWY_MAX_BYTES == 32
   const hn::Repartition<std::uint8_t, DF> d8x32;
-  const auto all = hn::Combine(d8x32, hn::LoadU(d8, blocks.at(1) + offset), hn::LoadU(d8, blocks.at(0) + offset));
+  const auto all = hn::Combine(d8x32, sixteen(1), sixteen(0));
 #else
-  return hn::BitCast(DW(), hn::LoadU(d8, blocks.at(0) + offset));
+  return hn::BitCast(DW(), sixteen(0));
 #endif
 #if HWY_MAX_BYTES >= 32
   const auto order = hn::SetTableIndices(DI(), kAlternate);
   return hn::BitCast(DW(), hn::TableLookupLanes(hn::BitCast(DI(), all), order));
 #endif
+}
+
+// 16 bytes from `offset` of each block.
+template <class Blocks>
+HWY_INLINE VW load_sixteen(const Blocks& blocks, std::size_t offset) {
+  return join_blocks([&](std::int64_t k) HWY_ATTR { return hn::LoadU(D8x16(), blocks.at(k) + offset); });
 }
 
 HWY_INLINE void split_nibbles(VW packed, VW (&w)[4]) {
@@ -83,18 +90,29 @@ HWY_INLINE void split_nibbles(VW packed, VW (&w)[4]) {
   w[3] = hn::BitCast(DW(), hn::ShiftRight<12>(bits));
 }
 
+// kBlocksPerVector 32-bit values, repeated over the lanes.
+HWY_INLINE VW words_per_block(const std::uint32_t* at) {
+  float as_float[kBlocksPerVector];
+  std::memcpy(as_float, at, sizeof as_float);
+  return hn::BitCast(DW(), repeat_per_block(as_float));
+}
+
+// Words 2g and 2g + 1 of a block, in its g-th 32-bit lane, take the bits 4g and 4g + 2 (w[0], w[1]) or one above.
+struct FifthBits {
+  alignas(64) std::uint32_t lanes[kLanes];
+  constexpr FifthBits() : lanes{} {
+    for (std::int64_t i = 0; i < kLanes; ++i) lanes[i] = 0x00040001u << (4 * (i / kBlocksPerVector));
+  }
+};
+constexpr FifthBits kFifthBits;
+
 // Adds `set` where the fifth bit of a value is one and `clear` where it is zero. `qh` holds a block's 32 bits, repeated
 // per block.
 HWY_INLINE void add_fifth_bits(const std::uint32_t* qh, std::int16_t set, std::int16_t clear, VW (&w)[4]) {
-  float as_float[kBlocksPerVector];
-  std::memcpy(as_float, qh, sizeof as_float);
-  const auto bits = hn::BitCast(DU(), repeat_per_block(as_float));
+  const auto bits = hn::BitCast(DU(), words_per_block(qh));
   const auto low = hn::BitCast(DW(), hn::Or(hn::And(bits, hn::Set(DU(), 0xffffu)), hn::ShiftLeft<16>(bits)));
   const auto high = hn::BitCast(DW(), hn::Or(hn::ShiftRight<16>(bits), hn::And(bits, hn::Set(DU(), 0xffff0000u))));
-  // Words 2g and 2g + 1 of a block, in its g-th 32-bit lane, take the bits 4g and 4g + 2 (w[0], w[1]) or one above.
-  alignas(64) std::uint32_t first[kLanes];
-  for (std::int64_t i = 0; i < kLanes; ++i) first[i] = 0x00040001u << (4 * (i / kBlocksPerVector));
-  const auto even = hn::BitCast(DW(), hn::Load(DU(), first));
+  const auto even = hn::BitCast(DW(), hn::Load(DU(), kFifthBits.lanes));
   const auto odd = hn::ShiftLeft<1>(even);
   const VW one = hn::Set(DW(), set), zero = hn::Set(DW(), clear);
   w[0] = hn::Add(w[0], hn::IfThenElse(hn::TestBit(low, even), one, zero));
@@ -133,9 +151,13 @@ struct UnpackQ4_0 {
     gather_scales<Block, 2>(row, blocks, s);
   }
   template <class Blocks>
-  static HWY_INLINE void unpack(const Blocks& b, const std::uint32_t*, VW (&w)[4]) {
+  static HWY_INLINE void unpack_blocks(const Blocks& b, const std::uint32_t*, VW (&w)[4]) {
     split_nibbles(load_sixteen(b, offsetof(Block, qs)), w);
-    for (VW& words : w) words = hn::Sub(words, hn::Set(DW(), std::int16_t{8}));
+    const VW eight = hn::Set(DW(), std::int16_t{8});
+    w[0] = hn::Sub(w[0], eight);
+    w[1] = hn::Sub(w[1], eight);
+    w[2] = hn::Sub(w[2], eight);
+    w[3] = hn::Sub(w[3], eight);
   }
 };
 
@@ -146,7 +168,7 @@ struct UnpackQ4_1 {
     gather_scales<Block, 4>(row, blocks, s);
   }
   template <class Blocks>
-  static HWY_INLINE void unpack(const Blocks& b, const std::uint32_t*, VW (&w)[4]) {
+  static HWY_INLINE void unpack_blocks(const Blocks& b, const std::uint32_t*, VW (&w)[4]) {
     split_nibbles(load_sixteen(b, offsetof(Block, qs)), w);
   }
 };
@@ -159,7 +181,7 @@ struct UnpackQ5_0 {
     gather_fifth_bits<Block>(row, blocks, s);
   }
   template <class Blocks>
-  static HWY_INLINE void unpack(const Blocks& b, const std::uint32_t* qh, VW (&w)[4]) {
+  static HWY_INLINE void unpack_blocks(const Blocks& b, const std::uint32_t* qh, VW (&w)[4]) {
     split_nibbles(load_sixteen(b, offsetof(Block, qs)), w);
     add_fifth_bits(qh, 0, -16, w);
   }
@@ -173,7 +195,7 @@ struct UnpackQ5_1 {
     gather_fifth_bits<Block>(row, blocks, s);
   }
   template <class Blocks>
-  static HWY_INLINE void unpack(const Blocks& b, const std::uint32_t* qh, VW (&w)[4]) {
+  static HWY_INLINE void unpack_blocks(const Blocks& b, const std::uint32_t* qh, VW (&w)[4]) {
     split_nibbles(load_sixteen(b, offsetof(Block, qs)), w);
     add_fifth_bits(qh, 16, 0, w);
   }
@@ -186,13 +208,97 @@ struct UnpackQ8_0 {
     gather_scales<Block, 2>(row, blocks, s);
   }
   template <class Blocks>
-  static HWY_INLINE void unpack(const Blocks& b, const std::uint32_t*, VW (&w)[4]) {
+  static HWY_INLINE void unpack_blocks(const Blocks& b, const std::uint32_t*, VW (&w)[4]) {
     const VW first = load_sixteen(b, offsetof(Block, qs));
     const VW second = load_sixteen(b, offsetof(Block, qs) + 16);
     w[0] = hn::ShiftRight<8>(hn::ShiftLeft<8>(first));
     w[1] = hn::ShiftRight<8>(hn::ShiftLeft<8>(second));
     w[2] = hn::ShiftRight<8>(first);
     w[3] = hn::ShiftRight<8>(second);
+  }
+};
+
+// The K types: 256 values to a block, which count as eight blocks of 32 here. `row` is the weight row, `block` the first
+// block of 32 of the vector; a vector never straddles two blocks of 256.
+
+HWY_INLINE hn::Vec<D8x16> shift_bytes(const std::uint8_t* at, int count, std::uint8_t mask) {
+  const hn::Full128<std::uint16_t> d16;
+  const auto shifted = hn::ShiftRightSame(hn::BitCast(d16, hn::LoadU(D8x16(), at)), count);
+  return hn::And(hn::BitCast(D8x16(), shifted), hn::Set(D8x16(), mask));
+}
+
+// Bytes of the first and of the second half of each block to words, minus `offset`.
+HWY_INLINE void split_bytes(VW first, VW second, std::int16_t offset, VW (&w)[4]) {
+  const VW low = hn::Set(DW(), std::int16_t{255}), off = hn::Set(DW(), offset);
+  w[0] = hn::Sub(hn::And(first, low), off);
+  w[1] = hn::Sub(hn::And(second, low), off);
+  w[2] = hn::Sub(hn::BitCast(DW(), hn::ShiftRight<8>(hn::BitCast(DUW(), first))), off);
+  w[3] = hn::Sub(hn::BitCast(DW(), hn::ShiftRight<8>(hn::BitCast(DUW(), second))), off);
+}
+
+struct UnpackQ4_K {
+  using Block = BlockQ4_K;
+  static constexpr bool kMinimum = true;
+  static HWY_INLINE void gather(const std::uint8_t* row, std::int64_t blocks, const RowScales& s) {
+    for (std::int64_t i = 0; i < blocks; i += 8, row += sizeof(Block)) {
+      const auto* b = reinterpret_cast<const Block*>(row);
+      const float d = half_to_float(b->d), dmin = half_to_float(b->dmin);
+      for (int j = 0; j < 8; ++j) {
+        int scale = 0, minimum = 0;
+        scale_and_minimum(b->scales, j, scale, minimum);
+        s.d[i + j] = d * static_cast<float>(scale);
+        s.m[i + j] = -(dmin * static_cast<float>(minimum));
+      }
+    }
+  }
+  static HWY_INLINE void unpack(const std::uint8_t* row, std::int64_t block, const RowScales&, VW (&w)[4]) {
+    const std::uint8_t* qs = row + block / 8 * sizeof(Block) + offsetof(Block, qs);
+    const auto half = [&](std::int64_t offset) HWY_ATTR {
+      return join_blocks([&](std::int64_t k) HWY_ATTR {
+        const std::int64_t part = block % 8 + k;
+        return shift_bytes(qs + part / 2 * 32 + offset, static_cast<int>(part % 2 * 4), 15);
+      });
+    };
+    split_bytes(half(0), half(16), 0, w);
+  }
+};
+
+// The 8-bit scale of each 16 values is multiplied into them: at most 32 * 128, which still leaves no overflow in a sum of
+// eight products (8 * 4096 * 32767 < 2^31).
+struct UnpackQ6_K {
+  using Block = BlockQ6_K;
+  static constexpr bool kMinimum = false;
+  static HWY_INLINE void gather(const std::uint8_t* row, std::int64_t blocks, const RowScales& s) {
+    const auto both_words = [](std::int8_t scale) { return (static_cast<std::uint32_t>(scale) & 0xffff) * 0x10001u; };
+    for (std::int64_t i = 0; i < blocks; i += 8, row += sizeof(Block)) {
+      const auto* b = reinterpret_cast<const Block*>(row);
+      const float d = half_to_float(b->d);
+      for (int j = 0; j < 8; ++j) {
+        s.d[i + j] = d;
+        s.qh[i + j] = both_words(b->scales[2 * j]);
+        s.pairs[i + j] = both_words(b->scales[2 * j + 1]);
+      }
+    }
+  }
+  static HWY_INLINE void unpack(const std::uint8_t* row, std::int64_t block, const RowScales& s, VW (&w)[4]) {
+    const std::uint8_t* at = row + block / 8 * sizeof(Block);
+    const auto half = [&](std::int64_t offset) HWY_ATTR {
+      return join_blocks([&](std::int64_t k) HWY_ATTR {
+        const std::int64_t part = block % 8 + k, of_half = part % 4;
+        const std::uint8_t* ql = at + offsetof(Block, ql) + part / 4 * 64 + of_half % 2 * 32 + offset;
+        const std::uint8_t* qh = at + offsetof(Block, qh) + part / 4 * 32 + offset;
+        const auto low = shift_bytes(ql, static_cast<int>(of_half / 2 * 4), 15);
+        const auto high = shift_bytes(qh, static_cast<int>(2 * of_half), 3);
+        const hn::Full128<std::uint16_t> d16;
+        return hn::Or(low, hn::BitCast(D8x16(), hn::ShiftLeft<4>(hn::BitCast(d16, high))));
+      });
+    };
+    split_bytes(half(0), half(16), 32, w);
+    const VW first = words_per_block(s.qh + block), second = words_per_block(s.pairs + block);
+    w[0] = hn::Mul(w[0], first);
+    w[1] = hn::Mul(w[1], second);
+    w[2] = hn::Mul(w[2], first);
+    w[3] = hn::Mul(w[3], second);
   }
 };
 
