@@ -36,7 +36,7 @@ class Report {
                                 .add("prompt", e.prompt)
                                 .add("completion", e.completion)
                                 .add("verdict", verdict)
-                                .add("reason", e.error.empty() ? e.reason : e.error)
+                                .add("reason", !e.error.empty() ? e.error : e.accepted ? "accepted" : e.reason)
                                 .add("adapter_version", e.version));
     const std::lock_guard lock(mutex_);
     if (!e.error.empty()) return;

@@ -410,12 +410,15 @@ Result<HeldOutScore> Runtime::measure_held_out(VersionId version, int n) {
 
 Status Runtime::wait_ready(double seconds) {
   const SteadyTime deadline = after(seconds);
-  MutexLock lock(impl_->mu);
-  while (impl_->phase == EnginePhase::kLoading) {
-    if (!impl_->changed.wait_until(impl_->mu, deadline)) return deadline_exceeded("The model is still loading.");
+  {
+    MutexLock lock(impl_->mu);
+    while (impl_->phase == EnginePhase::kLoading) {
+      if (!impl_->changed.wait_until(impl_->mu, deadline)) return deadline_exceeded("The model is still loading.");
+    }
+    if (impl_->phase == EnginePhase::kModelFailed) return unavailable(impl_->model_error);
+    if (impl_->phase == EnginePhase::kStopping) return unavailable("The engine is stopping.");
   }
-  if (impl_->phase == EnginePhase::kModelFailed) return unavailable(impl_->model_error);
-  if (impl_->phase == EnginePhase::kStopping) return unavailable("The engine is stopping.");
+  impl_->publish_snapshot();  // whoever waited reads what is there now, not what was a quarter of a second ago
   return {};
 }
 
