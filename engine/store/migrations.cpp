@@ -27,7 +27,7 @@ CREATE TABLE record(
   decode_us INTEGER NOT NULL, used_in_step INTEGER REFERENCES step, fate TEXT NOT NULL) STRICT;
 CREATE INDEX record_session ON record(session, seq);
 CREATE INDEX record_version ON record(version, seq);
-CREATE INDEX record_fate ON record(session, fate);
+CREATE INDEX record_fate ON record(session, purpose, fate);  -- covers the counts
 -- What may still get a label. Small: rows leave when they get one or when the window is over.
 CREATE INDEX record_open ON record(served_us)
   WHERE fate = '' AND purpose = 'live' AND split = 'train' AND complete = 1;

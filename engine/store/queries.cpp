@@ -119,8 +119,9 @@ std::optional<RecordRow> Store::record(const RecordId& id) const {
 std::vector<RecordRow> Store::records(const RecordFilter& filter, std::int64_t before_seq, int limit) const {
   return impl_->readers.read([&](Database& db) {
     const Conditions where = conditions_of(filter, before_seq);
-    Statement s = db.prepare(select_from<RecordRow>() + where.sql + " ORDER BY seq DESC LIMIT " + std::to_string(limit));
+    Statement s = db.prepare(select_from<RecordRow>() + where.sql + " ORDER BY seq DESC LIMIT ?");
     where.bind(s);
+    s.bind_int(static_cast<int>(where.is_text.size()), limit);
     std::vector<RecordRow> rows;
     while (s.step()) rows.push_back(read_row<RecordRow>(s));
     return rows;
