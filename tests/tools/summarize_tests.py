@@ -35,18 +35,21 @@ def count_program(path):
 
 
 def count_entry(case):
-    """Count of a CTest entry without a GoogleTest result file."""
-    status = case.get("status")
-    if case.find("failure") is not None or status not in ("run", "disabled", "notrun"):
-        return Count(0, 1, 0)
-    if case.find("skipped") is not None or status != "run":
-        return Count(0, 0, 1)
+    """(Count, names of failed tests) of a CTest entry without a GoogleTest result file."""
+    name, status = case.get("name"), case.get("status")
+    if status in ("disabled", "notrun") and case.find("failure") is None:
+        return Count(0, 0, 1), []
     output = case.findtext("system-out", "")
-    unittest = re.search(r"^Ran (\d+) tests? in ", output, re.M)
-    qt_test = re.search(r"^Totals: (\d+) passed, 0 failed, (\d+) skipped", output, re.M)
-    if unittest:
-        return Count(int(unittest[1]), 0, 0)
-    return Count(int(qt_test[1]), 0, int(qt_test[2])) if qt_test else Count(1, 0, 0)
+    passed, failed, skipped = 0, 0, 0
+    for row in re.finditer(r"^Totals: (\d+) passed, (\d+) failed, (\d+) skipped", output, re.M):  # Qt Test
+        passed, failed, skipped = passed + int(row[1]), failed + int(row[2]), skipped + int(row[3])
+    for row in re.finditer(r"^Ran (\d+) tests? in ", output, re.M):  # unittest
+        bad = sum(int(n) for n in re.findall(r"(?:failures|errors)=(\d+)", output))
+        passed, failed = passed + int(row[1]) - bad, failed + bad
+    names = [f"{name}: {test}" for test in re.findall(r"^(?:FAIL!  : |(?:FAIL|ERROR): )(\S+)", output, re.M)]
+    if status == "run":
+        return Count(max(passed, 0 if skipped else 1), 0, skipped), []
+    return Count(passed, max(failed, 1), skipped), names or [name]
 
 
 def count_run(folder):
@@ -55,8 +58,7 @@ def count_run(folder):
         name = case.get("name")
         program = count_program(folder / f"{name}.json")
         if program is None:
-            count = count_entry(case)
-            yield name, count, [name] if count.failed else []
+            yield name, *count_entry(case)
             continue
         count, failures = program
         if case.get("status") == "fail" and not failures:

@@ -54,6 +54,14 @@ class SummarizeTest(unittest.TestCase):
                                         ("q", "run", "<system-out>Totals: 5 passed, 0 failed, 1 skipped, 0</system-out>")], {})
         self.assertEqual((status, lines[-2:]), (0, ["1 skipped", "21 passed, 0 failed"]))
 
+    def test_failures_of_scripts_and_qt_programs_are_counted_and_named(self):
+        script = "<system-out>FAIL: test_a (m.T)\nERROR: test_b (m.T)\nRan 5 tests in 1s\nFAILED (failures=1, errors=1)</system-out>"
+        qt = "<system-out>FAIL!  : Window::labels() x\nTotals: 4 passed, 1 failed, 0 skipped, 0 blacklisted</system-out>"
+        status, lines = self.summarize([("s", "fail", script), ("q", "fail", qt)], {})
+        self.assertEqual((status, lines[-1]), (1, "7 passed, 3 failed"))
+        self.assertIn("FAILED release: q: Window::labels()", lines)
+        self.assertIn("FAILED release: s: test_b", lines)
+
     def test_nothing_run_is_a_failure(self):
         self.assertEqual(self.summarize([], {}), (1, ["release:", "", "0 passed, 0 failed"]))
 
