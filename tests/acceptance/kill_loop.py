@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Kills the program again and again in the middle of the loop and looks whether anything acknowledged was lost.
+
+    kill_loop.py [--program build/release/bin/sluice-headless] [--model tests/data/tiny-llama.gguf] [--rounds 20] [--seed 1]
+
+Each round starts `serve` on the same workspace, sends requests and verdicts from four threads, and ends by kill -9: first at random
+moments, then at every fault point of the path (commits, fsyncs, renames, publishes). A ledger of this script holds what the server
+acknowledged; after every kill `verify` must pass, the ledger must be in the database, the version in service must be one with a
+committed promote, and the next start must serve it. Standard library only; exit 0 when all rounds passed."""
+import argparse
+import json
+import os
+import random
+import re
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import urllib.request
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Ledger:
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.receipts, self.feedback = {}, set()
+
+
+class Client(threading.Thread):
+    """Sends requests and verdicts until the server is gone."""
+
+    def __init__(self, url, ledger, seed, actions):
+        super().__init__(daemon=True)
+        self.url, self.ledger, self.random, self.actions = url, ledger, random.Random(seed), actions
+
+    def call(self, path, body):
+        request = urllib.request.Request(self.url + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.loads(answer.read())
+
+    def run(self):
+        try:
+            while True:
+                answer = self.call("/v1/chat/completions", {"messages": [{"role": "user", "content": f"p{self.random.random()}"}],
+                                                            "max_tokens": 6, "temperature": 0.7, "seed": self.random.randrange(1 << 30)})
+                record = answer["sluice"]["record_id"]
+                with self.ledger.lock:
+                    self.ledger.receipts[record] = answer["sluice"]["version"]
+                kind = self.random.choice(["accept", "reject"])
+                state = self.call("/sluice/v1/feedback", {"record_id": record, "kind": kind, "source": "human"})
+                with self.ledger.lock:
+                    self.ledger.feedback.add(state["feedback_id"])
+                if self.actions and self.random.random() < 0.05:
+                    self.decide()
+        except OSError:
+            return
+        except (ValueError, KeyError):
+            return
+
+    def decide(self):
+        """Promotes or rolls back by hand, so that kills fall into swaps as well."""
+        with urllib.request.urlopen(self.url + "/sluice/v1/adapters", timeout=30) as answer:
+            versions = [v["version"] for v in json.loads(answer.read())["data"] if v["state"] not in ("pruned", "evaluating", "serving")]
+        if not versions:
+            return
+        version = self.random.choice(versions)
+        for action in ("promote", "rollback"):
+            try:
+                self.call("/sluice/v1/decisions", {"action": action, "version": version, "actor": "kill_loop", "note": "round"})
+                return
+            except urllib.error.HTTPError:
+                continue
+
+
+def start(args, folder, fault):
+    env = dict(os.environ)
+    if fault:
+        env["SLUICE_FAULT"] = fault
+    words = [args.program, "serve", "--data", folder, "--model", args.model, "--port", "0"]
+    if not Path(folder, "sluice.db").exists():
+        words += ["--recipe", str(ROOT / "resources/recipes/be-brief.json")]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env)
+    line = process.stdout.readline()
+    return process, line.rsplit(" ", 1)[1].strip() if " on http" in line else None
+
+
+def resume(url):
+    with urllib.request.urlopen(url + "/sluice/v1/status", timeout=30) as answer:
+        session = json.loads(answer.read())["session"]
+    if session and session["state"] == "paused":
+        urllib.request.urlopen(urllib.request.Request(f"{url}/sluice/v1/sessions/{session['id']}/resume", b"{}",
+                                                      {"Content-Type": "application/json"}), timeout=30).close()
+
+
+def check(args, folder, ledger):
+    problems = []
+    ran = subprocess.run([args.program, "verify", "--data", folder], capture_output=True, text=True)
+    if ran.returncode != 0:
+        problems.append(f"verify: {ran.stdout}{ran.stderr}")
+    db = sqlite3.connect(f"file:{folder}/sluice.db?mode=ro", uri=True)
+    kept = dict(db.execute("select id, version from record"))
+    feedback = {i for (i,) in db.execute("select id from feedback")}
+    lost = [r for r, v in ledger.receipts.items() if kept.get(r, -1) != v]
+    if lost:
+        problems.append(f"{len(lost)} acknowledged records are gone or of another version, e.g. {lost[0]}")
+    if not {int(re.sub(r"\D", "", str(f))) for f in ledger.feedback} <= feedback:
+        problems.append("acknowledged feedback is gone")
+    for version, in db.execute("select distinct version from record where purpose='live' and version <> 0"):
+        if not db.execute("select 1 from decision where version=? and verdict='promote'", (version,)).fetchone():
+            problems.append(f"version {version} answered without a promote decision")
+    db.close()
+    return problems
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", default=str(ROOT / "build/release/bin/sluice-headless"))
+    parser.add_argument("--model", default=str(ROOT / "tests/data/tiny-llama.gguf"))
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    chance = random.Random(args.seed)
+    found = subprocess.run(["grep", "-rhoE", r'fault_point\("[^"]+"', str(ROOT / "engine")], capture_output=True, text=True).stdout
+    points = sorted(set(re.findall(r'"([^"]+)"', found)))
+    rounds = [None] * args.rounds + [f"{p}:{chance.randrange(1, 6)}" for p in points]
+    ledger, failed = Ledger(), 0
+    with tempfile.TemporaryDirectory() as temp:
+        folder = temp + "/workspace"
+        for number, fault in enumerate(rounds, 1):
+            process, url = start(args, folder, fault)
+            if url:
+                try:
+                    resume(url)
+                except OSError:
+                    pass
+                clients = [Client(url, ledger, args.seed * 1000 + number * 10 + i, True) for i in range(4)]
+                for client in clients:
+                    client.start()
+                try:
+                    process.wait(timeout=chance.uniform(0.3, 4.0) if not fault else 12)
+                except subprocess.TimeoutExpired:
+                    pass
+                reached = process.poll() is not None
+                process.kill()
+                process.wait()
+                for client in clients:
+                    client.join()
+            else:
+                reached = True
+                process.wait()
+            process.stdout.close()
+            problems = check(args, folder, ledger)
+            failed += bool(problems)
+            print(f"round {number:3} {fault or 'random moment':40} {'' if not fault or reached else '(point not reached) '}"
+                  f"{len(ledger.receipts)} receipts, {len(ledger.feedback)} verdicts: {'; '.join(problems) or 'nothing lost'}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
