@@ -105,7 +105,7 @@ struct LearnSettings {
   bool skip_equal_rewards = false;  // a batch whose rewards are all equal is not trained on
   int max_tokens = 256;             // L_max of seq_sum_const: the stream's limit
   int micro_batch_tokens = 2048;
-  int inverted_steps = 6;           // of the deliberately bad candidate
+  int inverted_steps = 4;           // of the deliberately bad candidate
   std::uint64_t seed = 0;           // of the LoRA initialisation
 };
 
