@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
@@ -8,6 +9,9 @@
 #include <ATen/ops/mm.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
+
+#include <atomic>
+#include <thread>
 
 #include "engine/model/golden.h"
 #include "model/format/safetensors.h"
@@ -60,6 +64,7 @@ struct Fixture {
   LoraTensors lora;
 
   Fixture() {
+    at::set_num_threads(1);
     auto data = read_peft_folder(test::data_path("golden/tiny-lora"), weights->config);
     EXPECT_TRUE(data.ok()) << data.status().message();
     lora = lora_from_data(*data, weights->config);
@@ -292,6 +297,18 @@ TEST(ChunkedLogprob, EqualsTheFullForm) {
   EXPECT_LT((out->lp.to(at::kDouble) - want).abs().max().item<double>(), 5e-6);
   EXPECT_LT((out->entropy.to(at::kDouble) + (logp.exp() * logp).sum(1)).abs().max().item<double>(), 5e-6);
   EXPECT_TRUE(out->top1.equal(z.argmax(1)));
+}
+
+// Without -fopenmp at::parallel_for runs serially and says nothing.
+TEST(Torch, ParallelForUsesMoreThanOneThread) {
+  at::set_num_threads(2);
+  std::atomic<int> other{0};
+  const auto here = std::this_thread::get_id();
+  at::parallel_for(0, 2, 1, [&](std::int64_t, std::int64_t) {
+    if (std::this_thread::get_id() != here) ++other;
+  });
+  EXPECT_EQ(other, 1);
+  at::set_num_threads(1);
 }
 
 TEST(TrainForward, RefusesBadInput) {
