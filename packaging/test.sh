@@ -51,8 +51,10 @@ TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1" run_tests tsan "${fixed[@
 say "Demo: the real model, 64 requests"
 mkdir -p "$results/demo"
 rm -rf build/test-demo
-demo=(build/release/bin/sluice-headless demo --data build/test-demo --seed 1 --max-requests 64 --json "$results/demo/events.jsonl")
-python3 -B tests/tools/check_demo.py --junit "$results/demo/ctest.xml" --requests 64 "$results/demo/events.jsonl" -- "${demo[@]}" || true
+events=$results/demo/events.jsonl
+python3 -B tests/tools/check_demo.py --junit "$results/demo/ctest.xml" --requests 64 --limit 900 "$events" -- bash -c "
+  build/release/bin/sluice-headless demo --data build/test-demo --seed 1 --max-requests 64 --json '$events' &&
+  build/release/bin/sluice-headless verify --data build/test-demo" || true
 
 say "Summary"
 python3 -B tests/tools/summarize_tests.py release="$results/release" tsan="$results/tsan" demo="$results/demo"
