@@ -113,7 +113,14 @@ class HttpTest : public ::testing::Test {
     server_ = std::move(server).value();
     client_ = HttpClient::create(server_->url()).value();
   }
+  // A model whose steps wait for leave from gate_.
+  FakeModelOptions gated() {
+    FakeModelOptions model;
+    model.on_step = [this](const testing::FakeStep&) { return gate_.pass(); };
+    return model;
+  }
   void TearDown() override {
+    gate_.open();
     client_.reset();
     server_.reset();
   }
@@ -223,6 +230,7 @@ class HttpTest : public ::testing::Test {
   }
 
   Log log_;
+  testing::StepGate gate_;  // outlives the engine, which may stand in it
   testing::TestStore store_;
   std::shared_ptr<const FakeModel> model_;
   std::unique_ptr<AdapterSlots> slots_;

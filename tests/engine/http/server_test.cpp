@@ -9,7 +9,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-using testing::StepGate;
 
 std::string status_line(const std::string& answer) { return answer.substr(0, answer.find('\r')); }
 
@@ -162,10 +161,7 @@ TEST_F(HttpTest, BusyPortAndOpenAddressesAreRefused) {
 }
 
 TEST_F(HttpTest, LeavingFreesTheSlot) {
-  StepGate gate;
-  FakeModelOptions model;
-  model.on_step = [&gate](const testing::FakeStep&) { return gate.pass(); };
-  start(model);
+  start(gated());
   for (const bool streamed : {true, false}) {
     json body = prompt("p");
     body["max_tokens"] = 400;
@@ -174,11 +170,11 @@ TEST_F(HttpTest, LeavingFreesTheSlot) {
     const int fd = connect_raw();
     send_raw(fd, post_head("/v1/completions", "Content-Length: " + std::to_string(text.size()) + "\r\n") + text);
     wait_running(1);
-    gate.allow(1);  // admitted, and the engine stands in the next step
+    gate_.allow(1);  // admitted, and the engine stands in the next step
     ::close(fd);
     const std::size_t before = store_->records({}, 0, 10).size();
     while (store_->records({}, 0, 10).size() == before) {
-      gate.allow(1);
+      gate_.allow(1);
       std::this_thread::yield();
     }
     wait_running(0);
@@ -187,18 +183,15 @@ TEST_F(HttpTest, LeavingFreesTheSlot) {
     EXPECT_EQ(record.finish_reason, "cancelled");
     EXPECT_LT(record.token_ids.size(), 400u);
   }
-  gate.open();
+  gate_.open();
   const Got m = get("/metrics");
   EXPECT_THAT(m.response.body, HasSubstr("finish_reason=\"cancelled\"} 2"));
 }
 
 TEST_F(HttpTest, TooManyGet429) {
-  StepGate gate;
-  FakeModelOptions model;
-  model.on_step = [&gate](const testing::FakeStep&) { return gate.pass(); };
   HttpServerOptions options;
   options.max_exchanges = 1;
-  start(model, options);
+  start(gated(), options);
   std::thread first([this] { EXPECT_EQ(got(HttpClient::create(server_->url()).value()->post("/v1/completions", prompt("p").dump(), "application/json")).status, 200); });
   wait_running(1);
   const Got g = post("/v1/completions", prompt("q"));
@@ -206,16 +199,13 @@ TEST_F(HttpTest, TooManyGet429) {
   EXPECT_EQ(g.code(), "queue_full");
   EXPECT_FALSE(g.header("Retry-After").empty());
   EXPECT_FALSE(g.header("retry-after-ms").empty());
-  gate.open();
+  gate_.open();
   first.join();
   EXPECT_EQ(post("/v1/completions", prompt("q")).status, 200);
 }
 
 TEST_F(HttpTest, StopEndsOpenStreamsAndJoins) {
-  StepGate gate;
-  FakeModelOptions model;
-  model.on_step = [&gate](const testing::FakeStep&) { return gate.pass(); };
-  start(model);
+  start(gated());
   std::vector<std::thread> clients;
   std::atomic<int> told{0};
   for (int i = 0; i < 8; ++i) {
@@ -236,10 +226,10 @@ TEST_F(HttpTest, StopEndsOpenStreamsAndJoins) {
   }
   const int idle = connect_raw();
   wait_running(8);
-  gate.allow(3);
-  gate.wait_arrived(3);
+  gate_.allow(3);
+  gate_.wait_arrived(3);
   server_->stop();
-  gate.open();
+  gate_.open();
   for (auto& t : clients) t.join();
   EXPECT_EQ(told, 8);
   EXPECT_EQ(read_all(idle), "");  // closed, not left hanging

@@ -106,16 +106,13 @@ TEST_F(SluiceApiTest, LabelsCanBeTakenBack) {
 }
 
 TEST_F(SluiceApiTest, FeedbackOnAnOpenAnswerMayBeSentAgain) {
-  testing::StepGate gate;
-  FakeModelOptions model;
-  model.on_step = [&gate](const testing::FakeStep&) { return gate.pass(); };
-  start(model);
+  start(gated());
   json body = prompt("p");
   body["stream"] = true;
   const std::string text = body.dump();
   const int fd = connect_raw();
   send_raw(fd, post_head("/v1/completions", "Content-Length: " + std::to_string(text.size()) + "\r\n") + text);
-  gate.allow(2);
+  gate_.allow(2);
   std::string head;
   char c;
   while (head.find("\r\n\r\n") == std::string::npos && ::recv(fd, &c, 1, 0) == 1) head += c;
@@ -125,7 +122,7 @@ TEST_F(SluiceApiTest, FeedbackOnAnOpenAnswerMayBeSentAgain) {
   EXPECT_EQ(g.status, 409);
   EXPECT_EQ(g.code(), "record_open");
   EXPECT_EQ(g.header("Retry-After"), "1");
-  gate.open();
+  gate_.open();
   ::close(fd);
 }
 
