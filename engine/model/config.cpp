@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "model/config.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -26,6 +27,10 @@ class Keys {
   Result<int> positive_or(const char* key, int absent) const {
     if (!has(key)) return absent;
     return positive(key);
+  }
+  Result<int> count_or_zero(const char* key) const {
+    SLUICE_ASSIGN_OR_RETURN(const std::uint32_t value, file_.get_u32_or(name(key), 0));
+    return static_cast<int>(std::min<std::uint32_t>(value, 1u << 30));
   }
   Result<double> real_or(const char* key, double absent) const {
     SLUICE_ASSIGN_OR_RETURN(const float value, file_.get_f32_or(name(key), static_cast<float>(absent)));
@@ -56,6 +61,20 @@ Status read_rope(const GgufFile& file, const Keys& keys, ModelConfig& c) {
   c.rope_scaling = kind == "linear" ? RopeScaling::kLinear : RopeScaling::kYarn;
   SLUICE_ASSIGN_OR_RETURN(c.rope_factor, keys.real_or("rope.scaling.factor", 1.0));
   SLUICE_ASSIGN_OR_RETURN(c.rope_original_context, keys.positive_or("rope.scaling.original_context_length", c.context));
+  return {};
+}
+
+// Variants that need other arithmetic than this engine's: running them anyway would give plausible nonsense.
+Status refuse_variants(const Keys& keys, const ModelConfig& c) {
+  SLUICE_ASSIGN_OR_RETURN(const int experts, keys.count_or_zero("expert_count"));
+  if (experts > 0) return keys.bad("expert_count", "is " + std::to_string(experts) + "; mixtures of experts are not supported");
+  SLUICE_ASSIGN_OR_RETURN(const int window, keys.count_or_zero("attention.sliding_window"));
+  if (window > 0 && window < c.context) {
+    return keys.bad("attention.sliding_window", "is " + std::to_string(window) + ", below the context of " +
+                                                    std::to_string(c.context) + "; windowed attention is not supported");
+  }
+  SLUICE_ASSIGN_OR_RETURN(const double attention, keys.real_or("rope.scaling.attn_factor", 1.0));
+  if (attention != 1.0) return keys.bad("rope.scaling.attn_factor", "is " + std::to_string(attention) + "; only 1 is supported");
   return {};
 }
 
@@ -139,6 +158,7 @@ Result<ModelConfig> config_from_gguf(const GgufFile& file) {
   SLUICE_ASSIGN_OR_RETURN(const double eps, keys.real_or("attention.layer_norm_rms_epsilon", 1e-5));
   c.rms_eps = static_cast<float>(eps);
   SLUICE_RETURN_IF_ERROR(read_rope(file, keys, c));
+  SLUICE_RETURN_IF_ERROR(refuse_variants(keys, c));
   SLUICE_ASSIGN_OR_RETURN(const GgufTensor* embedding, file.tensor("token_embd.weight"));
   c.vocab = static_cast<int>(embedding->rows());
   return c;

@@ -159,7 +159,7 @@ void ForwardPass::lora_down_rows(int layer, const ActivationBlocks& activations,
   const std::int64_t count = static_cast<std::int64_t>(outputs.size());
   grow(lora_hidden_, count * integer_rows_ * lora_rank_);
   const std::int64_t work = activations.cols() * lora_rank_ / 2;
-  const std::int64_t grain = std::max<std::int64_t>(1, kTaskWork / 2 / std::max<std::int64_t>(work, 1));
+  const std::int64_t grain = std::max<std::int64_t>(1, kTaskWork * 2 / std::max<std::int64_t>(work, 1));
   parallel(count * integer_rows_ * 2, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t task = begin; task < end; ++task) {
       const std::int64_t half = task / (count * integer_rows_), o = task / integer_rows_ % count, r = task % integer_rows_;

@@ -96,4 +96,5 @@ def main():
     target.write_text(json.dumps(out, separators=(",", ":")))
 
 
-main()
+if __name__ == "__main__":
+    main()
