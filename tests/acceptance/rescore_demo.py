@@ -40,17 +40,19 @@ def breaks_be_brief(text, finished):
 
 
 def fold(pairs, s):
-    """log E, log F after every pair, and the verdict of the betting stage alone."""
+    """The highest log E and log F that the pairs reached, as a decision row keeps them."""
     rule = s["rule"] if "rule" in s else s
     k, mu0, v0, cap = rule["k"], rule["mu0"], rule["v0"], rule["lam_max"]
     delta = s["delta"]
     state = {"up": [0.0, 0.0, 0.0], "down": [0.0, 0.0, 0.0]}  # sum X, sum X^2, log E
+    best = {"up": 0.0, "down": 0.0}
     for d in pairs:
         for name, x in (("up", d + delta), ("down", delta - d)):
             sx, sxx, log_e = state[name]
             lam = min(max((sx + mu0 * k) / (sxx + v0 * k), 0.0), cap)
             state[name] = [sx + x, sxx + x * x, log_e + math.log1p(lam * x)]
-    return state["up"][2], state["down"][2]
+            best[name] = max(best[name], state[name][2])
+    return best["up"], best["down"]
 
 
 def rate(events):
