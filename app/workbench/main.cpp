@@ -5,9 +5,12 @@
 #include <QDir>
 #include <QFileInfo>
 #include <QIcon>
+#include <QLibraryInfo>
+#include <QLocale>
 #include <QProcess>
 #include <QSettings>
 #include <QTimer>
+#include <QTranslator>
 #include <cstdio>
 #include <memory>
 #include <thread>
@@ -41,6 +44,17 @@ sluice::RuntimeOptions runtimeOptions(const QString& folder, const QString& mode
   return options;
 }
 
+// The user's language, else English (whose file holds the plurals).
+void loadTexts(QTranslator& texts, QTranslator& qtTexts) {
+  const QString folder = QStringLiteral(":/i18n");
+  if (texts.load(QLocale(), QStringLiteral("sluice"), QStringLiteral("_"), folder) || texts.load(QStringLiteral("sluice_en"), folder)) {
+    QCoreApplication::installTranslator(&texts);
+  }
+  if (qtTexts.load(QLocale(), QStringLiteral("qtbase"), QStringLiteral("_"), QLibraryInfo::path(QLibraryInfo::TranslationsPath))) {
+    QCoreApplication::installTranslator(&qtTexts);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -49,6 +63,9 @@ int main(int argc, char** argv) {
   QApplication::setApplicationName(QStringLiteral("sluice"));
   QApplication::setApplicationVersion(QStringLiteral(SLUICE_VERSION));
   QApplication::setDesktopFileName(QStringLiteral("io.sluice.Sluice"));
+
+  QTranslator texts, qtTexts;
+  loadTexts(texts, qtTexts);
 
   QCommandLineParser parser;
   parser.setApplicationDescription(QObject::tr("Serves a language model, learns from verdicts, lets updates in through a gate."));

@@ -2,19 +2,16 @@
 #include "workbench/main_window.h"
 
 #include <QActionGroup>
-#include <QCloseEvent>
+#include <QCoreApplication>
 #include <QDockWidget>
-#include <QFileDialog>
 #include <QFrame>
-#include <QInputDialog>
 #include <QLabel>
 #include <QLocale>
 #include <QMenuBar>
-#include <QSaveFile>
+#include <QSettings>
 #include <QSplitter>
 #include <QStackedWidget>
 #include <QStatusBar>
-#include <QThreadPool>
 #include <QToolBar>
 #include <QVBoxLayout>
 
@@ -24,7 +21,6 @@
 #include "labelling/label_page.h"
 #include "log/log_page.h"
 #include "session/intake_card.h"
-#include "session/session_dialog.h"
 #include "shell/actions.h"
 #include "shell/format.h"
 #include "shell/info_bar.h"
@@ -35,6 +31,7 @@ namespace sluice::gui {
 namespace {
 
 using Severity = InfoBar::Severity;
+constexpr int kLayoutVersion = 1;  // of docks and tool bars: another number forgets what was saved
 
 }  // namespace
 
@@ -63,21 +60,38 @@ MainWindow::MainWindow(QWidget* parent)
   buildModeBar();
   connect(m_start, &StartPage::demoRequested, this, &MainWindow::startDemo);
   connect(m_start, &StartPage::sessionRequested, this, &MainWindow::newSession);
-  connect(m_start, &StartPage::resumeRequested, this, [this] { (*m_actions)[QStringLiteral("pause")]->trigger(); });
+  connect(m_start, &StartPage::resumeRequested, this, [this] { send(ResumeSession{}, tr("Resuming …")); });
   connect(m_start, &StartPage::modelRequested, this, &MainWindow::chooseModel);
   connect(m_start, &StartPage::portRequested, this, &MainWindow::choosePort);
   connect(m_start, &StartPage::workspaceRequested, this, [this](const QString& folder) {
-    const QString chosen = folder.isEmpty() ? QFileDialog::getExistingDirectory(this, tr("Open workspace")) : folder;
-    if (!chosen.isEmpty()) Q_EMIT workspaceRequested(chosen);
+    if (folder.isEmpty()) chooseWorkspace();
+    else Q_EMIT workspaceRequested(folder);
   });
   m_status->setText(tr("Opening the workspace …"));
   updateActions();
   resize(1360, 860);
 }
 
-MainWindow::~MainWindow() {
-  // Jobs read the engine: they end before it does.
-  QThreadPool::globalInstance()->waitForDone();
+// What the user arranged comes back at the next start. A program without a name (a test) keeps nothing.
+void MainWindow::saveLayout() {
+  if (!m_bridge || m_closing || QCoreApplication::organizationName().isEmpty()) return;
+  QSettings settings;
+  settings.setValue(QStringLiteral("window/geometry"), saveGeometry());
+  settings.setValue(QStringLiteral("window/docks"), saveState(kLayoutVersion));
+  for (const QSplitter* split : findChildren<QSplitter*>()) {
+    if (!split->objectName().isEmpty()) settings.setValue(QStringLiteral("window/") + split->objectName(), split->saveState());
+  }
+}
+
+void MainWindow::restoreLayout() {
+  if (QCoreApplication::organizationName().isEmpty()) return;
+  const QSettings settings;
+  restoreGeometry(settings.value(QStringLiteral("window/geometry")).toByteArray());
+  restoreState(settings.value(QStringLiteral("window/docks")).toByteArray(), kLayoutVersion);
+  for (QSplitter* split : findChildren<QSplitter*>()) {
+    const QVariant saved = settings.value(QStringLiteral("window/") + split->objectName());
+    if (saved.isValid()) split->restoreState(saved.toByteArray());
+  }
 }
 
 void MainWindow::buildActions() {
@@ -145,6 +159,8 @@ void MainWindow::setEngine(std::unique_ptr<EngineApi> api) {
   m_bridge = std::make_unique<EngineBridge>(std::move(api));
   buildPages();
   connectPages();
+  restoreLayout();
+  setMode(m_mode);
   m_bridge->start();
   setWindowTitle(tr("Sluice – %1").arg(QString::fromStdString(m_bridge->state().data_folder)));
 }
@@ -158,31 +174,36 @@ void MainWindow::buildPages() {
   m_log = new LogPage(*m_bridge, this);
   m_intake = new IntakeCard(*m_bridge, this);
 
-  auto* operate = new QSplitter(Qt::Vertical, this);
-  operate->setObjectName(QStringLiteral("operateSplit"));
-  auto* upper = new QSplitter(Qt::Horizontal, operate);
-  upper->addWidget(m_curves);
-  upper->addWidget(m_gate);
-  upper->setStretchFactor(0, 3);
-  upper->setStretchFactor(1, 1);
-  operate->addWidget(upper);
-  operate->addWidget(m_timeline);
-  operate->setStretchFactor(0, 3);
-  operate->setStretchFactor(1, 1);
+  auto* operate = new QWidget(this);
+  auto* column = new QVBoxLayout(operate);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(0);
+  column->addWidget(m_intake);
+  // The gate has the whole height at the right; what it decides appears left of it, above in the curves, below in the timeline.
+  auto* across = new QSplitter(Qt::Horizontal, operate);
+  across->setObjectName(QStringLiteral("pagesAndGate"));
+  auto* down = new QSplitter(Qt::Vertical, across);
+  down->setObjectName(QStringLiteral("curvesAndTimeline"));
+  down->addWidget(m_curves);
+  down->addWidget(m_timeline);
+  down->setStretchFactor(0, 3);
+  down->setStretchFactor(1, 1);
+  down->setSizes({520, 240});
+  across->addWidget(down);
+  across->addWidget(m_gate);
+  across->setStretchFactor(0, 1);
+  across->setStretchFactor(1, 0);
+  across->setSizes({960, 400});
+  column->addWidget(across, 1);
   m_pages->addWidget(operate);
   m_pages->addWidget(m_inspect);
   m_pages->addWidget(m_labels);
 
-  const auto dock = [this](const QString& title, const char* name, QWidget* widget, Qt::DockWidgetArea area) {
-    auto* holder = new QDockWidget(title, this);
-    holder->setObjectName(QString::fromLatin1(name));
-    holder->setWidget(widget);
-    addDockWidget(area, holder);
-    holder->hide();
-    return holder;
-  };
-  m_intakeDock = dock(tr("Session"), "intakeDock", m_intake, Qt::LeftDockWidgetArea);
-  m_logDock = dock(tr("Log"), "logDock", m_log, Qt::BottomDockWidgetArea);
+  m_logDock = new QDockWidget(tr("Log"), this);
+  m_logDock->setObjectName(QStringLiteral("logDock"));
+  m_logDock->setWidget(m_log);
+  addDockWidget(Qt::BottomDockWidgetArea, m_logDock);
+  m_logDock->hide();
 }
 
 void MainWindow::connectPages() {
@@ -207,7 +228,6 @@ void MainWindow::setMode(Mode mode) {
   m_pages->setCurrentIndex(static_cast<int>(mode));
   static constexpr const char* kIds[] = {"start", "operate", "inspect", "label"};
   (*m_actions)[QString::fromLatin1(kIds[static_cast<int>(mode)])]->setChecked(true);
-  if (m_intakeDock) m_intakeDock->setVisible(mode == Mode::kOperate);
   if (mode == Mode::kLabel) m_labels->setFocus();
   // Two enabled actions on one key fire neither: Ctrl+Return belongs to the page that is shown.
   updateActions();
@@ -283,85 +303,6 @@ void MainWindow::updateActions() {
   (*m_actions)[QStringLiteral("freeze")]->setText(s && s->frozen ? tr("Un&freeze serving") : tr("&Freeze serving"));
 }
 
-void MainWindow::send(Command command, const QString& doing) {
-  statusBar()->showMessage(doing);
-  m_bridge->submit(std::move(command), this, [this](const CommandOutcome& outcome) {
-    statusBar()->clearMessage();
-    m_info->show(QStringLiteral("command"), outcome.ok() ? Severity::kInformation : Severity::kWarning, QString::fromStdString(outcome.text));
-  });
-}
-
-void MainWindow::startDemo() {
-  StartSession command;
-  command.recipe = m_demoRecipe.toStdString();
-  setMode(Mode::kOperate);
-  send(command, tr("Starting the demo …"));
-  m_info->show(QStringLiteral("tour"), Severity::kWarning,
-               tr("The curve at the top left should rise within minutes. On the right: move a threshold and apply it. Below: choose a version that served and roll back. "
-                  "In “Label” (Ctrl+3) your own verdicts train the next update."));
-}
-
-void MainWindow::newSession() {
-  auto* dialog = new SessionDialog(m_bridge->api().recipes(), this);
-  dialog->setAttribute(Qt::WA_DeleteOnClose);
-  connect(dialog, &QDialog::accepted, this, [this, dialog] {
-    setMode(Mode::kOperate);
-    send(dialog->command(), tr("Starting the session …"));
-  });
-  dialog->open();
-}
-
-void MainWindow::chooseModel() {
-  const QString path = QFileDialog::getOpenFileName(this, tr("Use a model"), QString(), tr("Models (*.gguf)"));
-  if (path.isEmpty()) return;
-  // The header is read off the GUI thread by the engine; what does not fit is refused with the numbers.
-  send(LoadModel{path.toStdString()}, tr("Loading %1 …").arg(path));
-}
-
-void MainWindow::choosePort() {
-  bool ok = false;
-  const int port = QInputDialog::getInt(this, tr("Port"), tr("Port of the HTTP server on this machine (0 = any free one):"), 8080, 0, 65535, 1, &ok);
-  if (ok) send(StartServer{std::string(), port}, tr("Starting the server …"));
-}
-
-void MainWindow::freezeServing() {
-  const bool frozen = m_bridge->state().frozen;
-  send(Decide{frozen ? "unfreeze" : "freeze", VersionId(), "operator", frozen ? "unfrozen in the workbench" : "frozen in the workbench"},
-       frozen ? tr("Unfreezing …") : tr("Freezing …"));
-}
-
-void MainWindow::serveBaseAndFreeze() {
-  send(ServeBaseAndFreeze{"operator", "base served and learning frozen in the workbench"}, tr("Going back to the base …"));
-}
-
-void MainWindow::offerUndo(const QString& text, qint64 now, qint64 before) {
-  m_info->show(QStringLiteral("rollback"), Severity::kWarning, text, tr("Undo (serve %1)").arg(versionText(before)), [this, now, before] {
-    send(Decide{"rollback", VersionId(before), "operator", tr("Undo of the roll-back to %1").arg(versionText(now)).toStdString()}, tr("Undoing …"));
-  });
-}
-
-void MainWindow::exportVersion(qint64 version) {
-  const QString parent = QFileDialog::getExistingDirectory(this, tr("Export %1 into a new folder below").arg(versionText(version)));
-  if (parent.isEmpty()) return;
-  send(ExportAdapter{VersionId(version), QString(parent + QStringLiteral("/adapter-v%1").arg(version)).toStdString()}, tr("Exporting …"));
-}
-
-void MainWindow::exportCurves() {
-  const QString path = QFileDialog::getSaveFileName(this, tr("Export curves"), QStringLiteral("curves.csv"), tr("Tables (*.csv)"));
-  if (path.isEmpty()) return;
-  QSaveFile file(path);
-  const QByteArray bytes = m_curves->csv().toUtf8();
-  const bool ok = file.open(QIODevice::WriteOnly) && file.write(bytes) == bytes.size() && file.commit();
-  m_info->show(QStringLiteral("csv"), ok ? Severity::kInformation : Severity::kWarning,
-               ok ? tr("Every point is in %1.").arg(path) : tr("%1 can't be written: %2").arg(path, file.errorString()));
-}
-
 QString MainWindow::statusText() const { return m_status->text(); }
-
-void MainWindow::closeEvent(QCloseEvent* event) {
-  // The engine ends its step in hand before the window goes; a running session comes back paused at the next start.
-  m_status->setText(tr("Finishing the current step …"));
-  event->accept();
-}
 
 }  // namespace sluice::gui

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The window: mode bar, pages, docks, menus, status. Exists before the engine does; openWorkspace() brings one in. GUI thread.
+// The window: mode bar, pages, docks, menus, status. Exists before the engine does; setEngine() brings one in. GUI thread.
 #pragma once
 
 #include <QMainWindow>
 #include <memory>
+#include <thread>
 
 #include "bridge/engine_bridge.h"
 
@@ -24,13 +25,6 @@ class LabelPage;
 class LogPage;
 class StartPage;
 class TimelinePage;
-
-struct WindowOptions {
-  QString dataFolder;
-  QString modelPath;
-  QString recipe;         // with demo: which one
-  bool startDemo = false;
-};
 
 class MainWindow : public QMainWindow {
   Q_OBJECT
@@ -79,11 +73,17 @@ class MainWindow : public QMainWindow {
   void startDemo();
   void newSession();
   void chooseModel();
+  Q_INVOKABLE void loadIfItFits(const QString& path);
+  void chooseWorkspace();
   void choosePort();
   void freezeServing();
   void serveBaseAndFreeze();
   void exportVersion(qint64 version);
   void exportCurves();
+  void writeCurves(const QString& path);
+  void stopEngine();
+  void saveLayout();
+  void restoreLayout();
   void offerUndo(const QString& text, qint64 now, qint64 before);
 
   std::unique_ptr<EngineBridge> m_bridge;
@@ -99,13 +99,15 @@ class MainWindow : public QMainWindow {
   LogPage* m_log = nullptr;
   IntakeCard* m_intake = nullptr;
   QDockWidget* m_logDock = nullptr;
-  QDockWidget* m_intakeDock = nullptr;
   QLabel* m_banner;
   QLabel* m_status;
   Mode m_mode = Mode::kStart;
   bool m_demoPending = false;
   QString m_demoRecipe = QStringLiteral("be-brief");
   QString m_lastServerError;
+  std::thread m_closer;      // waits for the engine while the window says goodbye
+  bool m_closing = false;
+  bool m_closed = false;
 };
 
 }  // namespace sluice::gui

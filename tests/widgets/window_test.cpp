@@ -7,7 +7,10 @@
 #include <QPlainTextEdit>
 #include <QPushButton>
 #include <QSignalSpy>
+#include <QTableView>
 #include <QtTest>
+#include <atomic>
+#include <thread>
 
 #include "compare/inspect_page.h"
 #include "curves/curves_page.h"
@@ -76,7 +79,7 @@ class WindowTest : public QObject {
       write.states = {{before, VersionState::kRetired}, {id, VersionState::kServing}};
       write.serving = id;
     } else {
-      write.states = {{id, VersionState::kRejected}};
+      write.states = {{id, verdict == Verdict::kHold ? VersionState::kHeld : VersionState::kRejected}};
     }
     const auto committed = store.commit_decision(write);
     return committed.ok() ? id : VersionId();
@@ -225,6 +228,24 @@ class WindowTest : public QObject {
     QTRY_VERIFY(f.window.timeline()->rowTexts().join(QLatin1Char('\n')).contains(QStringLiteral("Rejected v1: because.")));
   }
 
+  void aHeldCandidateIsDecidedByHandWithAReason() {
+    Fixture f;
+    f.window.setMode(MainWindow::Mode::kOperate);
+    const VersionId held = addVersion(f.engine->writableStore(), Verdict::kHold, "Held v1: not enough evidence.");
+    QVERIFY(held.valid());
+    QTRY_VERIFY(f.find<QPushButton>("handPromote"));
+    auto* promote = f.find<QPushButton>("handPromote");
+    QVERIFY(!promote->isEnabled());
+    f.find<QLineEdit>("handNote")->setText(QStringLiteral("looks good to me"));
+    QVERIFY(promote->isEnabled());
+    promote->click();
+    QTRY_COMPARE(f.engine->commandsOf<Decide>().size(), std::size_t{1});
+    const Decide sent = f.engine->commandsOf<Decide>().front();
+    QCOMPARE(sent.action, std::string("promote"));
+    QCOMPARE(sent.version, held);
+    QCOMPARE(sent.note, std::string("looks good to me"));
+  }
+
   void rollBackAsksFirstAndCanBeUndone() {
     VersionId first, second;
     Fixture f([&](FakeEngine& engine) {
@@ -321,6 +342,76 @@ class WindowTest : public QObject {
     QTRY_VERIFY(banner->isVisible());
     QVERIFY(banner->text().contains(QStringLiteral("paused")));
     QVERIFY(banner->text().contains(QStringLiteral("frozen")));
+  }
+
+  void curvesByMinutesKeepEveryPoint() {
+    Fixture f;
+    f.window.setMode(MainWindow::Mode::kOperate);
+    SessionRow row;
+    row.name = "s";
+    const SessionId session = *f.engine->writableStore().add_session(row);
+    std::vector<MetricRow> points(10);
+    for (int i = 0; i < 10; ++i) {
+      auto& point = points[static_cast<std::size_t>(i)];
+      point.session = session;
+      point.name = "loss";
+      point.x = 100 + i;
+      point.value = i;
+    }
+    QVERIFY(f.engine->writableStore().add_metrics(points).ok());
+    QTRY_COMPARE(f.window.curves()->series(QStringLiteral("loss")).points().size(), std::size_t{10});
+    f.window.curves()->setXAxis(CurvesPage::XAxis::kMinutes);
+    QCOMPARE(f.window.curves()->series(QStringLiteral("loss")).points().size(), std::size_t{10});
+    QVERIFY(f.window.curves()->series(QStringLiteral("loss")).maxX() < 1.0);
+    f.window.curves()->setXAxis(CurvesPage::XAxis::kRequests);
+    QCOMPARE(f.window.curves()->series(QStringLiteral("loss")).maxX(), 109.0);
+  }
+
+  void closingSaysSoAndEndsTheEngineOffTheGuiThread() {
+    QTemporaryDir dir;
+    auto made = std::make_unique<FakeEngine>(dir.path().toStdString());
+    std::atomic<bool> letGo{false};
+    std::atomic<bool> gone{false};
+    made->onEnd = [&] {
+      while (!letGo) std::this_thread::yield();
+      gone = true;
+    };
+    MainWindow window;
+    window.setEngine(std::move(made));
+    window.show();
+    window.close();
+    QVERIFY(window.isVisible());  // the step in hand runs still
+    auto* text = window.findChild<QLabel*>(QStringLiteral("closing"));
+    QVERIFY(text && text->text().contains(QStringLiteral("Finishing the current step")));
+    QVERIFY(!gone);
+    letGo = true;
+    QTRY_VERIFY(!window.isVisible());
+    QVERIFY(gone);
+  }
+
+  void aModelThatDoesNotFitIsNotLoaded() {
+    Fixture f;
+    QMetaObject::invokeMethod(&f.window, "loadIfItFits", Q_ARG(QString, QStringLiteral("/models/huge.gguf")));
+    auto* line = f.find<QLabel>("modelFit");
+    QTRY_VERIFY(line->text().contains(QStringLiteral("9.1 GB")));
+    QVERIFY(line->text().contains(QStringLiteral("Nothing was loaded")));
+    QVERIFY(f.engine->commandsOf<LoadModel>().empty());
+  }
+
+  void recordsShowVerdicts() {
+    Fixture f([](FakeEngine& engine) {
+      for (int i = 0; i < 3; ++i) QVERIFY(engine.writableStore().add_record(makeRecord("p" + std::to_string(i), "r")).ok());
+    });
+    f.window.setMode(MainWindow::Mode::kInspect);
+    QTRY_COMPARE(f.window.inspect()->recordCount(), 3);
+    auto* table = f.find<QTableView>("records");
+    QCOMPARE(table->model()->index(0, 1).data().toString(), QStringLiteral("p2"));  // newest first
+    FeedbackRow row;
+    row.record = RecordId{f.engine->store().records({}, 0, 1).front().id};
+    row.kind = FeedbackKind::kReject;
+    row.source = FeedbackSource::kHuman;
+    QVERIFY(f.engine->writableStore().add_feedback(row).ok());
+    QTRY_VERIFY(table->model()->index(0, 4).data().toString().contains(QStringLiteral("rejected")));
   }
 
   void theLogShowsWhatWasWritten() {

@@ -22,6 +22,8 @@ class EngineApi {
   virtual std::vector<RecipeSummary> recipes() const = 0;
   virtual std::string gate_settings_json(SettingsId* id) const = 0;
   virtual Result<WhatIfSummary> what_if(const std::string& draft_json) const = 0;
+  // Reads a file's header: for a job thread.
+  virtual Result<ModelFit> model_fit(const std::string& path) const = 0;
 };
 
 }  // namespace sluice::gui

@@ -37,12 +37,21 @@ EngineBridge::EngineBridge(std::unique_ptr<EngineApi> api, QObject* parent)
 }
 
 EngineBridge::~EngineBridge() {
+  if (m_api) shutDown()();
+}
+
+std::function<void()> EngineBridge::shutDown() {
   {
     const std::lock_guard lock(m_gate->mutex);
     m_gate->target = nullptr;
   }
+  m_pollTimer.stop();
+  m_drainTimer.stop();
   m_readerThread.quit();
-  m_readerThread.wait();
+  return [thread = &m_readerThread, api = std::shared_ptr<EngineApi>(std::move(m_api))]() mutable {
+    thread->wait();
+    api.reset();
+  };
 }
 
 void EngineBridge::connectReader() {

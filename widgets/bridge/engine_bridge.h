@@ -35,6 +35,9 @@ class EngineBridge : public QObject {
 
   // Starts the first fill; call once, when the models are connected.
   void start();
+  // Lets go of the engine: no signal and no outcome comes after this, and no other function may be called. The function
+  // it returns waits for the reader and ends the engine; run it on a thread that may wait.
+  std::function<void()> shutDown();
   // Fetches the snapshot now instead of at the next poll.
   void pollNow();
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "bridge/store_reader.h"
 
+#include <algorithm>
+
 namespace sluice::gui {
 namespace {
 
@@ -25,6 +27,8 @@ StoreReader::StoreReader(EngineApi& api, QObject* parent) : QObject(parent), m_a
 }
 
 void StoreReader::readAll() {
+  // Of a long history only the newest records are shown at once; a page request finds the others.
+  if (const auto newest = m_api.store().records({}, 0, 1); !newest.empty()) m_lastRecord = std::max<qint64>(0, newest.front().seq - kFirstRecords);
   Inbox::Drained everything;
   everything.touched.fill(true);
   readTouched(everything);

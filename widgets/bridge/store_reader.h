@@ -50,6 +50,7 @@ class StoreReader : public QObject {
   void readCounts();
 
   static constexpr int kPage = 500;
+  static constexpr qint64 kFirstRecords = 5000;
 
   EngineApi& m_api;
   qint64 m_lastRecord = 0;

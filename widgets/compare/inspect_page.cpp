@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "compare/inspect_page.h"
 
+#include <QAbstractItemView>
 #include <QComboBox>
 #include <QGroupBox>
 #include <QHBoxLayout>
@@ -11,26 +12,20 @@
 #include <QPlainTextEdit>
 #include <QPushButton>
 #include <QSplitter>
-#include <QTableWidget>
+#include <QScrollBar>
+#include <QTableView>
 #include <QTextBrowser>
 #include <QVBoxLayout>
 
 #include "compare/diff.h"
+#include "compare/record_model.h"
 #include "shell/format.h"
 #include "shell/theme.h"
 
 namespace sluice::gui {
 namespace {
 
-enum Column { kWhen, kPrompt, kReply, kAdapter, kFate, kColumns };
 constexpr int kPage = 200;
-constexpr int kWindow = 5000;   // rows kept in the table; older ones are one search away
-
-QString oneLine(const std::string& text, int characters) {
-  QString line = QString::fromStdString(text).simplified();
-  if (line.size() > characters) line = line.left(characters - 1) + QStringLiteral("…");
-  return line;
-}
 
 }  // namespace
 
@@ -49,6 +44,8 @@ InspectPage::InspectPage(EngineBridge& bridge, QWidget* parent) : QWidget(parent
   connect(&bridge, &EngineBridge::versionsChanged, this, &InspectPage::takeVersions);
   connect(&bridge, &EngineBridge::recordsArrived, this, &InspectPage::takeRecords);
   connect(&bridge, &EngineBridge::recordPageArrived, this, &InspectPage::takePage);
+  connect(&bridge, &EngineBridge::feedbackArrived, this, [this](const Rows<FeedbackRow>& rows) { m_model->setVerdicts(*rows); });
+  connect(&bridge, &EngineBridge::countsChanged, this, &InspectPage::refreshFates);
 }
 
 QWidget* InspectPage::makeAsk() {
@@ -134,16 +131,22 @@ QWidget* InspectPage::makeRecords() {
   row->addWidget(m_search, 1);
   row->addWidget(m_count);
   row->addWidget(m_more);
-  m_table = new QTableWidget(0, kColumns, box);
+  m_model = new RecordModel(this);
+  m_table = new QTableView(box);
   m_table->setObjectName(QStringLiteral("records"));
-  m_table->setHorizontalHeaderLabels({tr("When"), tr("Prompt"), tr("Answer"), tr("Adapter"), tr("Fate")});
+  m_table->setModel(m_model);
   m_table->setSelectionBehavior(QAbstractItemView::SelectRows);
   m_table->setSelectionMode(QAbstractItemView::ExtendedSelection);
-  m_table->setEditTriggers(QAbstractItemView::NoEditTriggers);
   m_table->verticalHeader()->hide();
+  m_table->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 6);
+  m_table->setShowGrid(false);
+  m_table->setAlternatingRowColors(true);
   m_table->setWordWrap(false);
-  m_table->horizontalHeader()->setSectionResizeMode(kReply, QHeaderView::Stretch);
-  m_table->setColumnWidth(kPrompt, fontMetrics().averageCharWidth() * 45);
+  m_table->horizontalHeader()->setSectionResizeMode(RecordModel::kReply, QHeaderView::Stretch);
+  const int em = fontMetrics().averageCharWidth();
+  m_table->setColumnWidth(RecordModel::kPrompt, em * 40);
+  m_table->setColumnWidth(RecordModel::kVerdict, em * 26);
+  m_table->setColumnWidth(RecordModel::kFate, em * 18);
   m_table->setAccessibleName(tr("Records"));
   layout->addLayout(row);
   layout->addWidget(m_table, 1);
@@ -152,7 +155,7 @@ QWidget* InspectPage::makeRecords() {
     if (text.isEmpty()) search();
   });
   connect(m_more, &QPushButton::clicked, this, &InspectPage::loadMore);
-  connect(m_table, &QTableWidget::itemSelectionChanged, this, &InspectPage::showSelected);
+  connect(m_table->selectionModel(), &QItemSelectionModel::selectionChanged, this, &InspectPage::showSelected);
   return box;
 }
 
@@ -164,6 +167,7 @@ void InspectPage::compareVersions(VersionId left, VersionId right) {
 
 void InspectPage::takeVersions(const Rows<VersionRow>& rows) {
   for (QComboBox* combo : {m_left, m_right}) {
+    if (combo->view()->isVisible()) continue;  // someone is choosing: the next change fills it
     const QVariant before = combo->currentData();
     combo->clear();
     for (const VersionRow& row : *rows) {
@@ -180,6 +184,11 @@ void InspectPage::takeVersions(const Rows<VersionRow>& rows) {
 void InspectPage::ask(bool both) {
   Ask command;
   command.prompt = m_prompt->toPlainText().trimmed().toStdString();
+  if (command.prompt.empty()) {
+    m_receipt->setText(tr("Type a prompt first."));
+    m_prompt->setFocus();
+    return;
+  }
   if (both) command.versions = {VersionId(m_left->currentData().toLongLong()), VersionId(m_right->currentData().toLongLong())};
   m_ask->setEnabled(false);
   m_both->setEnabled(false);
@@ -250,22 +259,18 @@ void InspectPage::label(FeedbackKind kind) {
 
 void InspectPage::takeRecords(const Rows<RecordRow>& rows) {
   if (!m_search->text().isEmpty()) return;  // a search shows what was found; new rows wait until it is cleared
-  const bool hold = m_table->verticalScrollBar() != nullptr && !m_table->selectedItems().isEmpty();
-  const QSignalBlocker block(m_table);
+  std::vector<RecordRow> live;
   for (const RecordRow& row : *rows) {
-    if (row.purpose == Purpose::kLive) addRecord(row, true);
+    if (row.purpose == Purpose::kLive) live.push_back(row);
   }
-  while (static_cast<int>(m_records.size()) > kWindow) {
-    m_records.pop_back();
-    m_table->removeRow(m_table->rowCount() - 1);
-  }
-  if (!hold) m_table->scrollToTop();
-  m_count->setText(tr("%n shown", nullptr, m_table->rowCount()));
+  const bool atTop = m_table->verticalScrollBar()->value() == 0 && !m_table->selectionModel()->hasSelection();
+  m_model->prepend(live);
+  if (atTop) m_table->scrollToTop();
+  showCount();
 }
 
 void InspectPage::search() {
-  m_table->setRowCount(0);
-  m_records.clear();
+  m_model->clear();
   loadMore();
 }
 
@@ -273,49 +278,52 @@ void InspectPage::loadMore() {
   RecordFilter filter;
   filter.purpose = Purpose::kLive;
   filter.text = m_search->text().toStdString();
-  m_page = m_bridge.requestRecordPage(filter, m_records.empty() ? 0 : m_records.back().seq, kPage);
+  m_page = m_bridge.requestRecordPage(filter, m_model->oldestSeq(), kPage);
 }
 
 void InspectPage::takePage(quint64 request, const Rows<RecordRow>& rows) {
+  if (request == m_fates) m_model->update(*rows);
   if (request != m_page) return;
-  const QSignalBlocker block(m_table);
-  for (const RecordRow& row : *rows) addRecord(row, false);
+  std::vector<RecordRow> older;  // new rows may have arrived while the page was read
+  for (const RecordRow& row : *rows) {
+    if (m_model->empty() || row.seq < m_model->oldestSeq()) older.push_back(row);
+  }
+  m_model->append(older);
   m_more->setEnabled(static_cast<int>(rows->size()) == kPage);
-  m_count->setText(rows->empty() && m_records.empty() ? tr("Nothing found") : tr("%n shown", nullptr, m_table->rowCount()));
+  showCount();
 }
 
-void InspectPage::addRecord(const RecordRow& row, bool front) {
-  const int at = front ? 0 : m_table->rowCount();
-  m_table->insertRow(at);
-  m_records.insert(front ? m_records.begin() : m_records.end(), row);
-  const auto put = [&](int column, const QString& text) { m_table->setItem(at, column, new QTableWidgetItem(text)); };
-  put(kWhen, timeText(row.served_us));
-  put(kPrompt, oneLine(row.prompt_text, 120));
-  put(kReply, oneLine(row.completion_text, 240));
-  put(kAdapter, QString::fromStdString(row.adapter_name));
-  put(kFate, row.used_in_step.valid() ? tr("step %1").arg(row.used_in_step.value) : QString::fromStdString(row.fate));
+void InspectPage::showCount() {
+  m_count->setText(m_model->empty() ? tr("Nothing found") : tr("%n shown", nullptr, m_model->rowCount()));
+}
+
+void InspectPage::refreshFates(const StoreCounts& counts) {
+  if (counts.trained == m_trained) return;
+  m_trained = counts.trained;
+  RecordFilter filter;
+  filter.purpose = Purpose::kLive;
+  m_fates = m_bridge.requestRecordPage(filter, 0, kPage);
 }
 
 void InspectPage::showSelected() {
   std::vector<const RecordRow*> chosen;
-  for (const QModelIndex& index : m_table->selectionModel()->selectedRows()) {
-    chosen.push_back(&m_records[static_cast<std::size_t>(index.row())]);
-  }
+  for (const QModelIndex& index : m_table->selectionModel()->selectedRows()) chosen.push_back(&m_model->record(index.row()));
   if (chosen.empty()) return;
   const auto head = [](const RecordRow& r) {
-    return tr("%1 · %2\n%3").arg(QString::fromStdString(r.adapter_name), timeText(r.served_us), QString::fromStdString(r.prompt_text));
+    return tr("%1 · %2\n%3").arg(QString::fromStdString(r.adapter_name), timeText(r.served_us), QString::fromStdString(r.prompt_text).simplified().left(200));
   };
   const bool two = chosen.size() > 1;
   showSides(head(*chosen[0]), QString::fromStdString(chosen[0]->completion_text), two ? head(*chosen[1]) : tr("Choose a second record to compare (Ctrl+click)."),
             two ? QString::fromStdString(chosen[1]->completion_text) : QString());
   m_answered = two || chosen[0]->used_in_step.valid() ? RecordId() : chosen[0]->id;
-  m_receipt->setText(two ? QString() : tr("Receipt %1").arg(QString::fromStdString(chosen[0]->id.text)));
+  m_receipt->setText(two ? tr("Words only on the left are struck out, words only on the right underlined.")
+                         : tr("Receipt %1").arg(QString::fromStdString(chosen[0]->id.text)));
   m_accept->setEnabled(m_answered.valid());
   m_reject->setEnabled(m_answered.valid());
 }
 
 QString InspectPage::answerText(int side) const { return m_sides[side].plain; }
 QString InspectPage::answerHead(int side) const { return m_sides[side].head->text(); }
-int InspectPage::recordCount() const { return m_table->rowCount(); }
+int InspectPage::recordCount() const { return m_model->rowCount(); }
 
 }  // namespace sluice::gui

@@ -13,10 +13,12 @@ class QLabel;
 class QLineEdit;
 class QPlainTextEdit;
 class QPushButton;
-class QTableWidget;
+class QTableView;
 class QTextBrowser;
 
 namespace sluice::gui {
+
+class RecordModel;
 
 class InspectPage : public QWidget {
   Q_OBJECT
@@ -52,7 +54,8 @@ class InspectPage : public QWidget {
   void takePage(quint64 request, const Rows<RecordRow>& rows);
   void search();
   void loadMore();
-  void addRecord(const RecordRow& row, bool front);
+  void showCount();
+  void refreshFates(const StoreCounts& counts);
   void showSelected();
 
   EngineBridge& m_bridge;
@@ -67,11 +70,13 @@ class InspectPage : public QWidget {
   Side m_sides[2];
   RecordId m_answered;        // receipt that can be labelled
   QLineEdit* m_search;
-  QTableWidget* m_table;
+  RecordModel* m_model;
+  QTableView* m_table;
   QPushButton* m_more;
   QLabel* m_count;
-  std::vector<RecordRow> m_records;  // as in the table: newest first
   quint64 m_page = 0;
+  quint64 m_fates = 0;        // request that re-reads the newest page
+  std::int64_t m_trained = -1;
 };
 
 }  // namespace sluice::gui

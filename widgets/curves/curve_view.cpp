@@ -82,6 +82,8 @@ CurveView::CurveView(QWidget* parent) : QWidget(parent), m_chart(std::make_uniqu
 CurveView::~CurveView() = default;
 
 void CurveView::setSeries(std::vector<CurveSeries> series) {
+  const bool sameLooks = std::equal(series.begin(), series.end(), m_series.begin(), m_series.end(),
+                                    [](const CurveSeries& a, const CurveSeries& b) { return a.color == b.color; });
   m_series = std::move(series);
   while (m_chart->pairs.size() < m_series.size()) {
     Chart::Pair pair;
@@ -93,7 +95,7 @@ void CurveView::setSeries(std::vector<CurveSeries> series) {
     }
     m_chart->pairs.push_back(pair);
   }
-  applyTheme();
+  if (!sameLooks) applyTheme();  // fonts and pens cost a layout of the whole chart
   refresh();
 }
 

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "curves/curves_page.h"
 
+#include <QComboBox>
 #include <QDateTime>
 #include <QGridLayout>
+#include <QJsonDocument>
+#include <QJsonObject>
 #include <QLocale>
+#include <QScrollArea>
+#include <QSlider>
 #include <QTextStream>
+#include <QToolButton>
 #include <QVBoxLayout>
+#include <algorithm>
 #include <cmath>
 
 namespace sluice::gui {
@@ -14,7 +21,7 @@ namespace {
 constexpr int kTickMs = 50;            // one card a tick; a dirty card is redrawn at most every 200 ms with four of them
 constexpr std::size_t kRollingWindow = 32;
 constexpr std::size_t kRollingLeast = 8;
-constexpr double kSmoothing = 0.6;
+constexpr int kSmoothingSteps = 99;   // hundredths
 
 CurveMark markOf(const DecisionRow& row, double x) {
   CurveMark mark;
@@ -38,15 +45,23 @@ CurveMark markOf(const DecisionRow& row, double x) {
 
 }  // namespace
 
-CurvesPage::CurvesPage(EngineBridge& bridge, QWidget* parent) : QWidget(parent), m_bridge(bridge), m_conditions(new QLabel(this)) {
+CurvesPage::CurvesPage(EngineBridge& bridge, QWidget* parent)
+    : QWidget(parent), m_bridge(bridge), m_grid(nullptr), m_axis(new QComboBox(this)), m_smoothing(new QSlider(Qt::Horizontal, this)),
+      m_conditions(new QLabel(this)) {
   auto* layout = new QVBoxLayout(this);
-  layout->setContentsMargins(6, 6, 6, 6);
-  auto* grid = new QGridLayout;
-  grid->setSpacing(6);
-  layout->addLayout(grid, 1);
-  m_conditions->setWordWrap(true);
-  m_conditions->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  layout->addWidget(m_conditions);
+  layout->setContentsMargins(6, 6, 0, 0);
+  layout->setSpacing(4);
+  layout->addWidget(makeControls());
+  auto* scroll = new QScrollArea(this);
+  scroll->setWidgetResizable(true);
+  scroll->setFrameShape(QFrame::NoFrame);
+  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  auto* holder = new QWidget(scroll);
+  m_grid = new QGridLayout(holder);
+  m_grid->setContentsMargins(0, 0, 6, 6);
+  m_grid->setSpacing(6);
+  scroll->setWidget(holder);
+  layout->addWidget(scroll, 1);
   buildCards();
   connect(&bridge, &EngineBridge::metricsArrived, this, &CurvesPage::takeMetrics);
   connect(&bridge, &EngineBridge::decisionsArrived, this, &CurvesPage::takeDecisions);
@@ -55,56 +70,112 @@ CurvesPage::CurvesPage(EngineBridge& bridge, QWidget* parent) : QWidget(parent),
   m_refresh.start(kTickMs);
 }
 
-void CurvesPage::buildCards() {
-  const Range unit{0, 1};
-  const QString afterRequests = tr("Appears with the first verdicts.");
-  const QString afterSteps = tr("Appears after the first training step.");
-  const QString afterDecisions = tr("Appears after the first gate decision.");
-  addCard({QStringLiteral("accept"), tr("Accept rate (last 32 requests)"), afterRequests,
-           {{QStringLiteral("accept"), tr("accepted"), Line::Kind::kRolling}}, unit, nullptr, nullptr, nullptr, true, {}}, 0, 0);
-  addCard({QStringLiteral("rejection"), tr("Rejection rate of the gate"), afterDecisions,
-           {{QStringLiteral("rejection_rate"), tr("rejected / decided"), Line::Kind::kSmoothed}}, unit, nullptr, nullptr, nullptr, true, {}}, 0, 1);
-  addCard({QStringLiteral("reward"), tr("Mean reward of a batch"), afterSteps,
-           {{QStringLiteral("reward_mean"), tr("reward"), Line::Kind::kSmoothed}}, std::nullopt, nullptr, nullptr, nullptr, true, {}}, 1, 0);
-  addCard({QStringLiteral("kl"), tr("Divergence from the base (nats per token)"), afterSteps,
-           {{QStringLiteral("kl_base"), tr("KL"), Line::Kind::kSmoothed}}, std::nullopt, nullptr, nullptr, nullptr, true, {}}, 1, 1);
-  addCard({QStringLiteral("loss"), tr("Loss"), afterSteps,
-           {{QStringLiteral("loss"), tr("loss"), Line::Kind::kSmoothed}}, std::nullopt, nullptr, nullptr, nullptr, true, {}}, 2, 0);
-  addCard({QStringLiteral("fractions"), tr("Clipped and truncated tokens (share)"), afterSteps,
-           {{QStringLiteral("clip_fraction"), tr("clipped"), Line::Kind::kSmoothed},
-            {QStringLiteral("truncated_fraction"), tr("truncated"), Line::Kind::kSmoothed}}, std::nullopt, nullptr, nullptr, nullptr, true, {}}, 2, 1);
-  addCard({QStringLiteral("entropy"), tr("Entropy (nats per token)"), afterSteps,
-           {{QStringLiteral("entropy"), tr("entropy"), Line::Kind::kSmoothed}}, std::nullopt, nullptr, nullptr, nullptr, true, {}}, 0, 2);
-  addCard({QStringLiteral("length"), tr("Mean answer length (tokens)"), afterSteps,
-           {{QStringLiteral("length"), tr("length"), Line::Kind::kSmoothed}}, std::nullopt, nullptr, nullptr, nullptr, true, {}}, 1, 2);
-  addCard({QStringLiteral("speed"), tr("Generated tokens per second"), tr("Appears while requests run."),
-           {{QStringLiteral("tokens_per_s"), tr("tokens/s"), Line::Kind::kSmoothed}}, std::nullopt, nullptr, nullptr, nullptr, true, {}}, 2, 2);
+QWidget* CurvesPage::makeControls() {
+  auto* box = new QWidget(this);
+  auto* row = new QHBoxLayout(box);
+  row->setContentsMargins(0, 0, 6, 0);
+  m_conditions->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  m_conditions->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+  m_conditions->setText(tr("No session yet: run the demo or start one."));
+  m_axis->addItems({tr("by requests"), tr("by minutes")});
+  m_axis->setObjectName(QStringLiteral("xAxis"));
+  m_axis->setAccessibleName(tr("Horizontal axis"));
+  m_smoothing->setObjectName(QStringLiteral("smoothing"));
+  m_smoothing->setRange(0, kSmoothingSteps);
+  m_smoothing->setValue(60);
+  m_smoothing->setMaximumWidth(fontMetrics().averageCharWidth() * 16);
+  m_smoothing->setAccessibleName(tr("Smoothing"));
+  auto* label = new QLabel(tr("Smoothing"), box);
+  for (QWidget* widget : {static_cast<QWidget*>(label), static_cast<QWidget*>(m_smoothing)}) {
+    widget->setToolTip(tr("Of the strong lines, over every point; the pale line under each shows the points themselves"));
+  }
+  label->setBuddy(m_smoothing);
+  row->addWidget(m_conditions, 1);
+  row->addWidget(m_axis);
+  row->addWidget(label);
+  row->addWidget(m_smoothing);
+  connect(m_axis, &QComboBox::currentIndexChanged, this, [this](int index) { setXAxis(index == 0 ? XAxis::kRequests : XAxis::kMinutes); });
+  connect(m_smoothing, &QSlider::valueChanged, this, [this] {
+    for (Card& card : m_cards) card.dirty = true;
+  });
+  return box;
 }
 
-void CurvesPage::addCard(Card card, int row, int column) {
+void CurvesPage::buildCards() {
+  using Kind = Line::Kind;
+  const Range unit{0, 1};
+  const QString afterSteps = tr("Appears after the first training step.");
+  const auto line = [](const char* metric, const QString& name, Kind kind = Kind::kSmoothed) {
+    return Line{QString::fromLatin1(metric), name, kind};
+  };
+  addCard(QStringLiteral("accept"), tr("Accept rate (last 32 requests)"), tr("The learning curve: appears with the first eight verdicts."),
+          {line("accept", tr("accepted"), Kind::kRolling)}, unit, {0, 0, 2});
+  addCard(QStringLiteral("rejection"), tr("Rejection rate of the gate"), tr("Appears after the first gate decision."),
+          {line("rejection_rate", tr("rejected / decided"))}, unit, {0, 1, 1});
+  addCard(QStringLiteral("kl"), tr("Divergence from the base (nats/token)"), afterSteps, {line("kl_base", tr("KL"))}, std::nullopt, {1, 1, 1});
+  addCard(QStringLiteral("reward"), tr("Mean reward of a batch"), afterSteps, {line("reward_mean", tr("reward"))}, std::nullopt, {2, 0, 1});
+  addCard(QStringLiteral("loss"), tr("Loss"), afterSteps, {line("loss", tr("loss"))}, std::nullopt, {2, 1, 1});
+  addCard(QStringLiteral("length"), tr("Mean answer length (tokens)"), afterSteps, {line("length", tr("length"))}, std::nullopt, {3, 0, 1});
+  addCard(QStringLiteral("entropy"), tr("Entropy (nats/token)"), afterSteps, {line("entropy", tr("entropy"))}, std::nullopt, {3, 1, 1});
+  addCard(QStringLiteral("fractions"), tr("Share of tokens"), afterSteps,
+          {line("clip_fraction", tr("clipped")), line("truncated_fraction", tr("truncated"))}, std::nullopt, {4, 0, 1});
+  addCard(QStringLiteral("speed"), tr("Generated tokens per second"), tr("Appears while requests run."), {line("tokens_per_s", tr("tokens/s"))},
+          std::nullopt, {4, 1, 1});
+}
+
+void CurvesPage::addCard(const QString& id, const QString& title, const QString& empty, std::vector<Line> lines,
+                         std::optional<Range> range, Place place) {
+  Card card;
+  card.id = id;
+  card.title = title;
+  card.lines = std::move(lines);
+  card.derived.resize(card.lines.size());
   auto* frame = new QFrame(this);
   frame->setFrameShape(QFrame::StyledPanel);
   auto* layout = new QVBoxLayout(frame);
   layout->setContentsMargins(6, 4, 6, 2);
   layout->setSpacing(2);
-  card.head = new QLabel(card.title, frame);
+  card.head = new QLabel(title, frame);
   card.head->setTextFormat(Qt::PlainText);
+  card.head->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+  card.live = new QToolButton(frame);
+  card.live->setText(tr("Jump to live"));
+  card.live->setAutoRaise(true);
+  card.live->hide();
   card.view = new CurveView(frame);
-  card.view->setObjectName(QStringLiteral("curve_") + card.id);
-  card.view->setAccessibleName(card.title);
-  card.view->setYRange(card.range);
-  card.placeholder = new QLabel(card.empty, frame);
+  card.view->setObjectName(QStringLiteral("curve_") + id);
+  card.view->setAccessibleName(title);
+  card.view->setYRange(range);
+  card.placeholder = new QLabel(empty, frame);
   card.placeholder->setAlignment(Qt::AlignCenter);
   card.placeholder->setWordWrap(true);
   card.placeholder->setEnabled(false);
+  card.placeholder->setMinimumHeight(card.view->minimumHeight());
   card.view->hide();
-  layout->addWidget(card.head);
+  auto* head = new QHBoxLayout;
+  head->addWidget(card.head, 1);
+  head->addWidget(card.live);
+  layout->addLayout(head);
   layout->addWidget(card.view, 1);
   layout->addWidget(card.placeholder, 1);
-  card.derived.resize(card.lines.size());
-  static_cast<QGridLayout*>(this->layout()->itemAt(0)->layout())->addWidget(frame, row, column);
+  connect(card.view, &CurveView::followingChanged, card.live, [live = card.live](bool following) { live->setVisible(!following); });
+  connect(card.live, &QToolButton::clicked, card.view, &CurveView::jumpToLive);
+  m_grid->addWidget(frame, place.row, place.column, place.rows, 1);
+  m_grid->setColumnStretch(place.column, place.column == 0 ? 3 : 2);
   m_cards.push_back(std::move(card));
 }
+
+CurvePoint CurvesPage::pointOf(const MetricRow& row) const {
+  return {m_x == XAxis::kRequests ? row.x : static_cast<double>(row.time_us - m_startedUs) / 60e6, row.value};
+}
+
+void CurvesPage::setXAxis(XAxis axis) {
+  if (std::exchange(m_x, axis) == axis) return;
+  m_axis->setCurrentIndex(static_cast<int>(axis));
+  rebuild();
+}
+
+void CurvesPage::setSmoothing(double smoothing) { m_smoothing->setValue(static_cast<int>(std::lround(smoothing * 100))); }
 
 void CurvesPage::showSession(SessionId session) {
   m_followNewest = !session.valid();
@@ -120,15 +191,21 @@ void CurvesPage::takeSessions(const Rows<SessionRow>& rows) {
     if (m_followNewest ? (!shown || row.id > shown->id) : row.id == m_session) shown = &row;
   }
   if (!shown) return;
+  m_startedUs = shown->started_us;
   if (shown->id != m_session) {
     m_session = shown->id;
     rebuild();
   }
-  m_conditions->setText(tr("Session %1 “%2”, seed %3. Conditions: %4")
-                            .arg(shown->id.value)
-                            .arg(QString::fromStdString(shown->name))
-                            .arg(shown->seed)
-                            .arg(QString::fromStdString(shown->conditions_json)));
+  const QJsonObject conditions = QJsonDocument::fromJson(QByteArray::fromStdString(shown->conditions_json)).object();
+  QStringList parts, all;
+  for (const char* key : {"model", "quantisation", "cpu"}) {
+    const QString value = conditions.value(QLatin1String(key)).toString();
+    if (!value.isEmpty()) parts << value;
+  }
+  for (auto it = conditions.begin(); it != conditions.end(); ++it) all << it.key() + QStringLiteral(": ") + it.value().toVariant().toString();
+  m_conditions->setText(tr("“%1”, session %2, seed %3 · %4")
+                            .arg(QString::fromStdString(shown->name)).arg(shown->id.value).arg(shown->seed).arg(parts.join(QStringLiteral(", "))));
+  m_conditions->setToolTip(all.join(QLatin1Char('\n')));
 }
 
 void CurvesPage::takeMetrics(const Rows<MetricRow>& rows) {
@@ -136,7 +213,7 @@ void CurvesPage::takeMetrics(const Rows<MetricRow>& rows) {
     m_rows.push_back(row);
     if (row.session != m_session) continue;
     const QString name = QString::fromStdString(row.name);
-    m_series[name].add({row.x, row.value});
+    m_series[name].add(pointOf(row));
     for (Card& card : m_cards) {
       for (const Line& line : card.lines) card.dirty = card.dirty || line.metric == name;
     }
@@ -149,27 +226,29 @@ void CurvesPage::takeDecisions(const Rows<DecisionRow>& rows) {
 }
 
 void CurvesPage::rebuild() {
+  for (Card& card : m_cards) card.view->setSeries({});  // they point into what goes now
   m_series.clear();
   for (const MetricRow& row : m_rows) {
-    if (row.session == m_session) m_series[QString::fromStdString(row.name)].add({row.x, row.value});
+    if (row.session == m_session) m_series[QString::fromStdString(row.name)].add(pointOf(row));
   }
+  for (Card& card : m_cards) card.view->jumpToLive();
   for (Card& card : m_cards) card.dirty = true;
   updateMarks();
 }
 
 void CurvesPage::updateMarks() {
-  // A decision stands where the last live request before it stands: the x of every curve is the request count.
-  std::vector<std::pair<std::int64_t, double>> requests;  // time, x
+  // By requests, a decision stands where the last live request before it stands.
+  std::vector<std::pair<std::int64_t, double>> requests;  // time, x: both ascending
   for (const MetricRow& row : m_rows) {
-    if (row.session == m_session && row.name == "accept") requests.emplace_back(row.time_us, row.x);
+    if (m_x == XAxis::kRequests && row.session == m_session && row.name == "accept") requests.emplace_back(row.time_us, row.x);
   }
   m_marks.clear();
   for (const DecisionRow& row : m_decisions) {
     if (row.session != m_session || row.kind == "startup") continue;
-    double x = 0;
-    for (const auto& [time, at] : requests) {
-      if (time > row.time_us) break;
-      x = std::max(x, at);
+    double x = static_cast<double>(row.time_us - m_startedUs) / 60e6;
+    if (m_x == XAxis::kRequests) {
+      const auto after = std::partition_point(requests.begin(), requests.end(), [&](const auto& r) { return r.first <= row.time_us; });
+      x = after == requests.begin() ? 0 : std::prev(after)->second;
     }
     m_marks.push_back(markOf(row, x));
   }
@@ -202,7 +281,7 @@ void CurvesPage::refreshCard(Card& card) {
     const auto found = m_series.constFind(line.metric);
     if (found == m_series.constEnd() || found->empty()) continue;
     card.derived[i] = line.kind == Line::Kind::kRolling ? rollingMean(found->points(), kRollingWindow, kRollingLeast)
-                                                        : smoothed(found->points(), kSmoothing);
+                                                        : smoothed(found->points(), m_smoothing->value() / 100.0);
     points += static_cast<qsizetype>(found->points().size());
     last = line.kind == Line::Kind::kRolling ? card.derived[i].back().y : found->points().back().y;
     // A 0/1 curve has nothing to show in its raw form but two bars: its smoothed twin stands in for it.
@@ -215,11 +294,12 @@ void CurvesPage::refreshCard(Card& card) {
   const QLocale locale;
   QString head = card.title;
   if (points > 0) {
-    head += std::isfinite(last) ? tr(" · %1 · %n point(s)", nullptr, static_cast<int>(points)).arg(locale.toString(last, 'g', 3))
+    head += std::isfinite(last) ? tr(": %1 · %n point(s)", nullptr, static_cast<int>(points)).arg(locale.toString(last, 'g', 3))
                                 : tr(" · %n point(s), not enough for a rate yet", nullptr, static_cast<int>(points));
   }
-  if (card.lines.size() > 1 && points > 0) head += tr(" · line: %1, dashes: %2").arg(card.lines[0].name, card.lines[1].name);
+  if (card.lines.size() > 1 && points > 0) head = tr("%1 · line %2, dashes %3").arg(head, card.lines[0].name, card.lines[1].name);
   card.head->setText(head);
+  card.head->setToolTip(head);
 }
 
 const Series& CurvesPage::series(const QString& metric) const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The grid of curve cards for one session: acceptance, reward, training, rejection rate, tokens per second. Takes rows from
-// the bridge as they come; refreshes every 200 ms while visible and dirty, one card a tick. GUI thread.
+// The curve cards of one session, the learning curve large at the top left: acceptance, rejection rate, training, tokens per
+// second. x is the count of requests or the time since the start. Takes rows from the bridge as they come; refreshes every
+// 200 ms while visible and dirty, one card a tick. GUI thread.
 #pragma once
 
 #include <QLabel>
@@ -12,6 +13,11 @@
 #include "bridge/engine_bridge.h"
 #include "bridge/series.h"
 #include "curves/curve_view.h"
+
+class QComboBox;
+class QGridLayout;
+class QSlider;
+class QToolButton;
 
 namespace sluice::gui {
 
@@ -27,6 +33,10 @@ class CurvesPage : public QWidget {
   const Series& series(const QString& metric) const;
   CurveView* card(const QString& id) const;
   QString cardHead(const QString& id) const;
+  enum class XAxis { kRequests, kMinutes };
+  void setXAxis(XAxis axis);
+  // Of the lines that are not rolling rates: 0 = the points themselves, below 1.
+  void setSmoothing(double smoothing);
 
   // Every point of the drawn session as CSV: metric,x,value,time.
   QString csv() const;
@@ -50,12 +60,19 @@ class CurvesPage : public QWidget {
     CurveView* view = nullptr;
     QLabel* head = nullptr;
     QLabel* placeholder = nullptr;
+    QToolButton* live = nullptr;
     bool dirty = true;
     std::vector<std::vector<CurvePoint>> derived;  // one per line
   };
 
+  struct Place {
+    int row, column, rows;
+  };
+
+  QWidget* makeControls();
   void buildCards();
-  void addCard(Card card, int row, int column);
+  void addCard(const QString& id, const QString& title, const QString& empty, std::vector<Line> lines, std::optional<Range> range, Place place);
+  CurvePoint pointOf(const MetricRow& row) const;
   void takeMetrics(const Rows<MetricRow>& rows);
   void takeDecisions(const Rows<DecisionRow>& rows);
   void takeSessions(const Rows<SessionRow>& rows);
@@ -74,7 +91,12 @@ class CurvesPage : public QWidget {
   std::vector<Card> m_cards;
   std::size_t m_nextCard = 0;
   QTimer m_refresh;
+  QGridLayout* m_grid;
+  QComboBox* m_axis;
+  QSlider* m_smoothing;
   QLabel* m_conditions;
+  XAxis m_x = XAxis::kRequests;
+  std::int64_t m_startedUs = 0;   // of the drawn session
 };
 
 }  // namespace sluice::gui

@@ -3,7 +3,6 @@
 
 #include <QCoreApplication>
 #include <QDoubleSpinBox>
-#include <QFrame>
 #include <QGridLayout>
 #include <QGroupBox>
 #include <QHBoxLayout>
@@ -21,8 +20,8 @@
 #include <QVBoxLayout>
 #include <cmath>
 
+#include "gate/verdict_card.h"
 #include "shell/format.h"
-#include "shell/theme.h"
 
 namespace sluice::gui {
 namespace {
@@ -43,8 +42,8 @@ std::vector<ThresholdSpec> thresholdSpecs() {
        GatePanel::tr("A proven loss of this much (a share) rejects, however good the rest is."), 0.0, 0.3, 0.01, 2},
       {{QStringLiteral("invariants"), QStringLiteral("kl_base")}, GatePanel::tr("Divergence from the base"),
        GatePanel::tr("Nats per token on the probe prompts; above it the candidate is rejected unmeasured."), 0.05, 4.0, 0.05, 2},
-      {{QStringLiteral("invariants"), QStringLiteral("kl_incumbent")}, GatePanel::tr("Divergence from the version in service"),
-       GatePanel::tr("Nats per token on the probe prompts."), 0.05, 4.0, 0.05, 2},
+      {{QStringLiteral("invariants"), QStringLiteral("kl_incumbent")}, GatePanel::tr("Divergence from what serves"),
+       GatePanel::tr("Nats per token on the probe prompts, against the version in service."), 0.05, 4.0, 0.05, 2},
   };
 }
 
@@ -64,32 +63,25 @@ void setAt(QJsonObject& object, const QStringList& path, const QJsonValue& value
   object.insert(path.front(), inner);
 }
 
-QString verdictWord(const DecisionRow& row) {
-  if (row.kind == "rollback") return GatePanel::tr("↶ Rolled back");
-  switch (row.verdict) {
-    case Verdict::kPromote: return row.forced ? GatePanel::tr("▲ Promoted (forced)") : GatePanel::tr("▲ Promoted");
-    case Verdict::kReject: return GatePanel::tr("✕ Rejected");
-    case Verdict::kHold: return GatePanel::tr("‖ Held");
-  }
-  return {};
-}
-
-QColor verdictColor(const Theme& theme, const DecisionRow& row) {
-  if (row.kind == "rollback") return theme.removed();
-  return row.verdict == Verdict::kPromote ? theme.pass() : row.verdict == Verdict::kReject ? theme.fail() : theme.wait();
-}
-
 }  // namespace
 
 GatePanel::GatePanel(EngineBridge& bridge, QWidget* parent) : QWidget(parent), m_bridge(bridge) {
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(6, 6, 6, 6);
+  setMinimumWidth(fontMetrics().averageCharWidth() * 46);
   layout->addWidget(makeProgress());
   layout->addWidget(makeThresholds());
   layout->addWidget(makeVerdicts(), 1);
   connect(&bridge, &EngineBridge::stateChanged, this, &GatePanel::showState);
   connect(&bridge, &EngineBridge::settingsChanged, this, &GatePanel::readInForce);
   connect(&bridge, &EngineBridge::decisionsArrived, this, &GatePanel::takeDecisions);
+  connect(&bridge, &EngineBridge::versionsChanged, this, [this](const Rows<VersionRow>& rows) {
+    m_held.clear();
+    for (const VersionRow& row : *rows) {
+      if (row.state == VersionState::kHeld) m_held.insert(row.id.value);
+    }
+    showHeld();
+  });
   m_whatIfTimer.setSingleShot(true);
   m_whatIfTimer.setInterval(kWhatIfDelayMs);
   connect(&m_whatIfTimer, &QTimer::timeout, this, &GatePanel::askWhatIf);
@@ -190,6 +182,7 @@ QWidget* GatePanel::makeVerdicts() {
   auto* scroll = new QScrollArea(box);
   scroll->setWidgetResizable(true);
   scroll->setFrameShape(QFrame::NoFrame);
+  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   auto* holder = new QWidget(scroll);
   m_cards = new QVBoxLayout(holder);
   m_cards->setContentsMargins(0, 0, 0, 0);
@@ -335,43 +328,38 @@ void GatePanel::takeDecisions(const Rows<DecisionRow>& rows) {
   }
   m_rejections->setText(tr("Rejected %1 of the candidates with a final verdict; held: %2.")
                             .arg(rateText(rejected, rejected + promoted)).arg(held));
+  showHeld();
   if (draftDiffers()) m_whatIfTimer.start();
 }
 
 void GatePanel::addCard(const DecisionRow& row) {
-  const Theme theme(palette());
-  auto* card = new QFrame(this);
-  card->setFrameShape(QFrame::StyledPanel);
-  card->setObjectName(QStringLiteral("verdict"));
-  auto* layout = new QVBoxLayout(card);
-  layout->setContentsMargins(6, 4, 6, 4);
-  layout->setSpacing(2);
-  auto* head = new QLabel(tr("%1 %2 · %3").arg(verdictWord(row), versionText(row.version.value), timeText(row.time_us)), card);
-  QPalette colored = head->palette();
-  colored.setColor(QPalette::WindowText, verdictColor(theme, row));
-  head->setPalette(colored);
-  QFont bold = head->font();
-  bold.setBold(true);
-  head->setFont(bold);
-  auto* text = new QLabel(QString::fromStdString(row.reason_text), card);
-  text->setObjectName(QStringLiteral("reason"));
-  text->setWordWrap(true);
-  text->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  layout->addWidget(head);
-  layout->addWidget(text);
-  if (row.n > 0) {
-    const QLocale locale;
-    auto* numbers = new QLabel(tr("n %1 · difference %2 to %3 points · settings %4")
-                                   .arg(row.n).arg(locale.toString(100 * row.lo, 'f', 1), locale.toString(100 * row.hi, 'f', 1)).arg(row.settings.value), card);
-    numbers->setEnabled(false);
-    layout->addWidget(numbers);
-  }
+  auto* card = new VerdictCard(row, this);
+  connect(card, &VerdictCard::decided, this, &GatePanel::decideByHand);
   m_cards->insertWidget(0, card);
   if (m_cards->count() > kCards + 1) {
     QLayoutItem* oldest = m_cards->takeAt(m_cards->count() - 2);
     delete oldest->widget();
     delete oldest;
   }
+}
+
+// Only the newest verdict on a candidate that is still held can be overruled.
+void GatePanel::showHeld() {
+  std::set<std::int64_t> seen;
+  for (int i = 0; i < m_cards->count(); ++i) {
+    auto* card = qobject_cast<VerdictCard*>(m_cards->itemAt(i)->widget());
+    if (!card) continue;
+    const std::int64_t version = card->version().value;
+    card->setOpen(m_held.count(version) > 0 && seen.insert(version).second);
+  }
+}
+
+void GatePanel::decideByHand(const QString& action, qint64 version, const QString& note) {
+  m_bridge.submit(Decide{action.toStdString(), VersionId(version), "operator", note.toStdString()}, this, [this](const CommandOutcome& outcome) {
+    const QString text = QString::fromStdString(outcome.text);
+    if (outcome.ok()) Q_EMIT applied(text);
+    else Q_EMIT refused(text);
+  });
 }
 
 QStringList GatePanel::verdictTexts() const {

@@ -6,6 +6,7 @@
 #include <QJsonObject>
 #include <QTimer>
 #include <QWidget>
+#include <set>
 #include <vector>
 
 #include "bridge/engine_bridge.h"
@@ -45,7 +46,6 @@ class GatePanel : public QWidget {
   void discard();
 
  Q_SIGNALS:
-  void versionActivated(qint64 version);
   void refused(const QString& reason);
   void applied(const QString& text);
 
@@ -66,6 +66,8 @@ class GatePanel : public QWidget {
   void showState();
   void takeDecisions(const Rows<DecisionRow>& rows);
   void addCard(const DecisionRow& row);
+  void showHeld();
+  void decideByHand(const QString& action, qint64 version, const QString& note);
   void askWhatIf();
 
   EngineBridge& m_bridge;
@@ -74,6 +76,7 @@ class GatePanel : public QWidget {
   SettingsId m_settingsId;
   std::vector<Row> m_rows;
   std::vector<DecisionRow> m_decisions;   // ascending
+  std::set<std::int64_t> m_held;          // versions that wait for a person
   QLabel* m_measuring;
   QLabel* m_rates;
   QLabel* m_bets;

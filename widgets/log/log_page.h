@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The event log: time, severity, category, text; follows until scrolled. A ring of 10,000 lines over the store. GUI thread.
+// The event log: time, severity, part, text; follows until scrolled. GUI thread.
 #pragma once
 
 #include <QWidget>
@@ -7,9 +7,11 @@
 #include "bridge/engine_bridge.h"
 
 class QComboBox;
-class QTableWidget;
+class QTableView;
 
 namespace sluice::gui {
+
+class LogModel;
 
 class LogPage : public QWidget {
   Q_OBJECT
@@ -20,10 +22,10 @@ class LogPage : public QWidget {
 
  private:
   void takeLog(const Rows<LogRow>& rows);
-  void applyFilter();
 
+  LogModel* m_model;
   QComboBox* m_least;
-  QTableWidget* m_table;
+  QTableView* m_table;
 };
 
 }  // namespace sluice::gui

@@ -1,25 +1,42 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "session/intake_card.h"
 
+#include <QHBoxLayout>
 #include <QLabel>
 #include <QVBoxLayout>
 
 #include "shell/format.h"
 
 namespace sluice::gui {
+namespace {
 
-IntakeCard::IntakeCard(EngineBridge& bridge, QWidget* parent) : QWidget(parent), m_bridge(bridge) {
+// The store's reasons, said for people; an unknown one is shown as it is.
+QString dropText(const std::string& reason) {
+  if (reason == "no_event") return IntakeCard::tr("got no verdict");
+  if (reason == "late") return IntakeCard::tr("got it too late");
+  if (reason == "too_old") return IntakeCard::tr("came from a version too old");
+  if (reason == "no_spread") return IntakeCard::tr("had no spread of rewards");
+  if (reason == "judge_missing") return IntakeCard::tr("lack their judge");
+  return QString::fromStdString(reason);
+}
+
+}  // namespace
+
+IntakeCard::IntakeCard(EngineBridge& bridge, QWidget* parent)
+    : QWidget(parent), m_bridge(bridge), m_session(new QLabel(this)), m_now(new QLabel(this)), m_counts(new QLabel(this)) {
   auto* layout = new QVBoxLayout(this);
-  layout->setContentsMargins(6, 6, 6, 6);
-  for (QLabel** label : {&m_session, &m_stream, &m_train, &m_counts}) {
-    *label = new QLabel(this);
-    (*label)->setWordWrap(true);
-    layout->addWidget(*label);
-  }
-  layout->addStretch(1);
+  layout->setContentsMargins(8, 6, 8, 2);
+  layout->setSpacing(2);
+  auto* row = new QHBoxLayout;
   QFont bold = m_session->font();
   bold.setBold(true);
   m_session->setFont(bold);
+  m_now->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+  row->addWidget(m_session);
+  row->addWidget(m_now, 1);
+  layout->addLayout(row);
+  layout->addWidget(m_counts);
+  m_counts->setWordWrap(true);
   m_counts->setText(tr("Records appear with the first request."));
   connect(&bridge, &EngineBridge::stateChanged, this, &IntakeCard::showState);
   connect(&bridge, &EngineBridge::countsChanged, this, &IntakeCard::showCounts);
@@ -29,33 +46,34 @@ IntakeCard::IntakeCard(EngineBridge& bridge, QWidget* parent) : QWidget(parent),
 void IntakeCard::showState() {
   const EngineState& state = m_bridge.state();
   if (!state.session) {
-    m_session->setText(tr("No session runs"));
-    m_stream->clear();
-    m_train->clear();
+    m_session->setText(tr("No session runs."));
+    m_now->setText(tr("Run the demo, or start a session (Ctrl+N)."));
     return;
   }
-  const char* phase = state.session->state == SessionState::kPaused ? QT_TR_NOOP("paused") : QT_TR_NOOP("running");
-  m_session->setText(tr("“%1”, %2, seed %3").arg(QString::fromStdString(state.session->name), tr(phase)).arg(state.session->seed));
+  const bool paused = state.session->state == SessionState::kPaused;
+  m_session->setText((paused ? tr("‖ “%1” is paused") : tr("▶ “%1” runs")).arg(QString::fromStdString(state.session->name)));
   const StreamProgress& stream = state.stream;
-  QString line = stream.max_requests > 0 ? tr("%1 of %2 requests").arg(stream.requests).arg(stream.max_requests) : tr("%1 requests").arg(stream.requests);
-  if (!stream.simulated) line += tr(" · live only");
-  if (stream.in_flight > 0) line += tr(" · %1 running").arg(stream.in_flight);
-  if (stream.failed > 0) line += tr(" · %1 failed").arg(stream.failed);
-  m_stream->setText(line);
-  m_train->setText(state.train.brake.empty() ? tr("Trainer: %1").arg(QString::fromStdString(state.train.doing))
-                                             : tr("Trainer stopped: %1").arg(QString::fromStdString(state.train.brake)));
+  QStringList parts;
+  parts << (stream.max_requests > 0 ? tr("request %1 of %2").arg(stream.requests).arg(stream.max_requests) : tr("%n request(s)", nullptr, static_cast<int>(stream.requests)));
+  if (!stream.simulated) parts << tr("live only: traffic and verdicts come from clients and you");
+  if (stream.finished) parts << tr("the simulated user is through");
+  if (stream.failed > 0) parts << tr("%1 failed").arg(stream.failed);
+  parts << (state.train.brake.empty() ? tr("trainer: %1").arg(QString::fromStdString(state.train.doing))
+                                      : tr("trainer stopped: %1").arg(QString::fromStdString(state.train.brake)));
+  m_now->setText(parts.join(QStringLiteral("  ·  ")));
+  m_now->setToolTip(m_now->text());
 }
 
 void IntakeCard::showCounts(const StoreCounts& counts) {
-  QStringList lines{tr("%1 answers kept, %2 verdicts").arg(counts.live_records).arg(counts.feedback),
-                    tr("%1 accepted, %2 rejected").arg(counts.accepted).arg(counts.rejected),
-                    tr("%1 wait for the next batch, %2 trained on").arg(counts.waiting).arg(counts.trained)};
-  for (const auto& [reason, n] : counts.dropped) lines << tr("%1 not trained: %2").arg(n).arg(QString::fromStdString(reason));
-  m_counts->setText(lines.join(QLatin1Char('\n')));
+  QStringList parts{tr("%n answer(s) kept", nullptr, static_cast<int>(counts.live_records)),
+                    tr("%n verdict(s): %1 accepted, %2 rejected", nullptr, static_cast<int>(counts.feedback)).arg(counts.accepted).arg(counts.rejected),
+                    tr("%1 trained on, %2 wait for the next batch").arg(counts.trained).arg(counts.waiting)};
+  for (const auto& [reason, n] : counts.dropped) parts << tr("%1 not trained: %2").arg(n).arg(dropText(reason));
+  m_counts->setText(parts.join(QStringLiteral("  ·  ")));
 }
 
 QString IntakeCard::text() const {
-  return QStringList{m_session->text(), m_stream->text(), m_train->text(), m_counts->text()}.join(QLatin1Char('\n'));
+  return QStringList{m_session->text(), m_now->text(), m_counts->text()}.join(QLatin1Char('\n'));
 }
 
 }  // namespace sluice::gui

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Answers "is anything being learnt?": records, with feedback, waiting, trained, and each reason why some were not. With what
-// stream and trainer do at the moment. GUI thread.
+// Answers "is anything being learnt?" in two lines above the curves: what session, stream and trainer do at the moment;
+// records, verdicts, waiting, trained, and each reason why some were not. GUI thread.
 #pragma once
 
 #include <QWidget>
@@ -23,8 +23,7 @@ class IntakeCard : public QWidget {
 
   EngineBridge& m_bridge;
   QLabel* m_session;
-  QLabel* m_stream;
-  QLabel* m_train;
+  QLabel* m_now;
   QLabel* m_counts;
 };
 

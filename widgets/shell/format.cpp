@@ -8,7 +8,7 @@
 namespace sluice::gui {
 namespace {
 
-QString tr(const char* text, int n = -1) { return QCoreApplication::translate("format", text, nullptr, n); }
+QString tr(const char* text, int n = -1) { return QCoreApplication::translate("sluice::gui", text, nullptr, n); }
 
 }  // namespace
 

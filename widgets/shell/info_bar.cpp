@@ -18,7 +18,8 @@ constexpr int kInformationMs = 8000;
 
 QString severityWord(InfoBar::Severity severity) {
   switch (severity) {
-    case InfoBar::Severity::kInformation: return InfoBar::tr("Note");
+    case InfoBar::Severity::kInformation:
+    case InfoBar::Severity::kNotice: return InfoBar::tr("Note");
     case InfoBar::Severity::kWarning: return InfoBar::tr("Attention");
     case InfoBar::Severity::kError: return InfoBar::tr("Error");
   }

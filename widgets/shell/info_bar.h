@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Notices inside the view concerned, stacked: an id (a new one replaces its twin), severity, text that can be copied, one
-// action. Warnings and errors stay until solved or dismissed; information goes after eight seconds. GUI thread.
+// action. Information goes after eight seconds; notices, warnings and errors stay until solved or dismissed. GUI thread.
 #pragma once
 
 #include <QHash>
@@ -14,7 +14,7 @@ namespace sluice::gui {
 class InfoBar : public QWidget {
   Q_OBJECT
  public:
-  enum class Severity { kInformation, kWarning, kError };
+  enum class Severity { kInformation, kNotice, kWarning, kError };
 
   explicit InfoBar(QWidget* parent = nullptr);
 

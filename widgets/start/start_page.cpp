@@ -58,6 +58,7 @@ QWidget* StartPage::makeActions() {
   m_demo->setMinimumHeight(fontMetrics().height() * 3);
   m_demo->setToolTip(tr("A simulated user asks the built-in model questions and accepts short answers. In a few minutes you see it "
                         "learn, updates pass or fail the gate, and you can roll any of them back."));
+  m_demo->setProperty("help", m_demo->toolTip());
   auto* hint = new QLabel(tr("About five minutes. A simulated user wants short answers; watch the curve rise, move a threshold, roll back."), box);
   hint->setWordWrap(true);
   m_resume = new QPushButton(tr("Resume the session"), box);
@@ -67,6 +68,10 @@ QWidget* StartPage::makeActions() {
   m_session->setObjectName(QStringLiteral("startSession"));
   m_model = new QPushButton(tr("Use a GGUF file of your own …"), box);
   m_model->setObjectName(QStringLiteral("chooseModel"));
+  m_fit = new QLabel(box);
+  m_fit->setObjectName(QStringLiteral("modelFit"));
+  m_fit->setWordWrap(true);
+  m_fit->hide();
   layout->addWidget(m_modelLine);
   layout->addWidget(m_demo);
   layout->addWidget(hint);
@@ -76,6 +81,7 @@ QWidget* StartPage::makeActions() {
   row->addWidget(m_model);
   row->addStretch(1);
   layout->addLayout(row);
+  layout->addWidget(m_fit);
   connect(m_demo, &QPushButton::clicked, this, &StartPage::demoRequested);
   connect(m_session, &QPushButton::clicked, this, &StartPage::sessionRequested);
   connect(m_resume, &QPushButton::clicked, this, &StartPage::resumeRequested);
@@ -137,6 +143,11 @@ void StartPage::showProblem(const QString& text) {
   m_problem->setVisible(!text.isEmpty());
 }
 
+void StartPage::showModelFit(const QString& text) {
+  m_fit->setText(text);
+  m_fit->setVisible(!text.isEmpty());
+}
+
 QString StartPage::clientSnippet() const {
   if (m_url.isEmpty()) return {};
   return QStringLiteral("curl %1/v1/chat/completions -H 'Content-Type: application/json' \\\n"
@@ -159,10 +170,14 @@ void StartPage::showState(const EngineState* state) {
                              .arg(QString::fromStdString(state->model_name), QString::fromStdString(state->quantisation),
                                   bytesText(state->model_bytes)));
   }
-  const QString wait = ready ? runs || paused ? tr("A session is open already: end it first.") : QString() : tr("The model is still loading.");
+  const bool failed = state && state->phase == EnginePhase::kModelFailed;
+  const QString wait = failed               ? tr("No model is loaded: choose a file that fits.")
+                       : !ready             ? tr("The model is still loading.")
+                       : runs || paused     ? tr("A session is open already: end it first.")
+                                            : QString();
   for (QPushButton* button : {m_demo, m_session}) {
     button->setEnabled(wait.isEmpty());
-    if (!wait.isEmpty()) button->setToolTip(wait);
+    button->setToolTip(wait.isEmpty() ? button->property("help").toString() : wait);
   }
   m_resume->setVisible(paused);
   if (paused) m_resume->setText(tr("Resume “%1”").arg(QString::fromStdString(state->session->name)));

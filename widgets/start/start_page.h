@@ -6,7 +6,6 @@
 #include <QStringList>
 #include <QWidget>
 
-class QComboBox;
 class QLabel;
 class QListWidget;
 class QPushButton;
@@ -27,6 +26,8 @@ class StartPage : public QWidget {
   void setRecentWorkspaces(const QStringList& folders);
   // A workspace that could not be opened; empty = none.
   void showProblem(const QString& text);
+  // Does the chosen model file fit in memory?
+  void showModelFit(const QString& text);
   QString clientSnippet() const;
 
  Q_SIGNALS:
@@ -49,12 +50,12 @@ class StartPage : public QWidget {
   QPushButton* m_port;
   QPushButton* m_copy;
   QLabel* m_modelLine;
+  QLabel* m_fit;
   QLabel* m_serverLine;
   QLabel* m_snippet;
   QLabel* m_problem;
   QListWidget* m_recent;
   QString m_url;
-  QString m_modelName;
 };
 
 }  // namespace sluice::gui

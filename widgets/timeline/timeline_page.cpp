@@ -18,7 +18,7 @@
 namespace sluice::gui {
 namespace {
 
-enum Column { kVersion, kState, kParent, kCandidateRate, kIncumbentRate, kDecision, kWhen, kColumns };
+enum Column { kVersion, kState, kRates, kDecision, kWhen, kColumns };
 
 bool canRollBackTo(VersionState state) {
   return state == VersionState::kRetired || state == VersionState::kQuarantined;
@@ -29,12 +29,13 @@ bool canRollBackTo(VersionState state) {
 TimelinePage::TimelinePage(EngineBridge& bridge, QWidget* parent)
     : QWidget(parent), m_bridge(bridge), m_lanes(new LaneView(this)), m_table(new QTableWidget(0, kColumns, this)) {
   m_table->setObjectName(QStringLiteral("versionTable"));
-  m_table->setHorizontalHeaderLabels({tr("Version"), tr("State"), tr("Parent"), tr("Candidate accepted"), tr("In service accepted"),
-                                      tr("Decision"), tr("When")});
+  m_table->setHorizontalHeaderLabels({tr("Version"), tr("State"), tr("Accepted: it / in service"), tr("Decision"), tr("When")});
   m_table->setSelectionBehavior(QAbstractItemView::SelectRows);
   m_table->setSelectionMode(QAbstractItemView::SingleSelection);
   m_table->setEditTriggers(QAbstractItemView::NoEditTriggers);
   m_table->verticalHeader()->hide();
+  m_table->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 6);
+  m_table->setShowGrid(false);
   m_table->horizontalHeader()->setSectionResizeMode(kDecision, QHeaderView::Stretch);
   m_table->setAccessibleName(tr("Adapter versions"));
   m_table->setWordWrap(false);
@@ -44,8 +45,10 @@ TimelinePage::TimelinePage(EngineBridge& bridge, QWidget* parent)
   auto* split = new QSplitter(Qt::Horizontal, this);
   split->addWidget(m_table);
   split->addWidget(makeCard());
+  split->setObjectName(QStringLiteral("versionsAndCard"));
   split->setStretchFactor(0, 3);
   split->setStretchFactor(1, 1);
+  split->setSizes({600, 300});
   layout->addWidget(split, 1);
   connect(&bridge, &EngineBridge::versionsChanged, this, &TimelinePage::takeVersions);
   connect(&bridge, &EngineBridge::decisionsArrived, this, &TimelinePage::takeDecisions);
@@ -132,14 +135,13 @@ void TimelinePage::rebuild() {
     };
     put(kVersion, versionText(version.id.value) + (version.label.empty() ? QString() : QStringLiteral(" – ") + QString::fromStdString(version.label)));
     put(kState, QString::fromUtf8(version_state_name(version.state)));
-    put(kParent, version.parent.valid() && version.id != kBaseVersion ? versionText(version.parent.value) : QString());
-    put(kCandidateRate, decision && decision->candidate_n ? rateText(decision->candidate_k, decision->candidate_n) : QString());
-    put(kIncumbentRate, decision && decision->incumbent_n ? rateText(decision->incumbent_k, decision->incumbent_n) : QString());
+    const bool rated = decision && decision->candidate_n > 0;
+    put(kRates, rated ? tr("%1/%2 : %3/%4").arg(decision->candidate_k).arg(decision->candidate_n).arg(decision->incumbent_k).arg(decision->incumbent_n) : QString());
     put(kDecision, decision ? QString::fromStdString(decision->reason_text) : QString());
     put(kWhen, timeText(version.state_us ? version.state_us : version.created_us));
     if (version.id == m_selected) m_table->selectRow(static_cast<int>(i));
   }
-  m_table->resizeColumnToContents(kVersion);
+  for (const int column : {kVersion, kState, kRates, kWhen}) m_table->resizeColumnToContents(column);
   showCard();
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <QTemporaryDir>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -30,6 +31,7 @@ class FakeEngine final : public EngineApi {
     });
   }
   ~FakeEngine() override {
+    if (onEnd) onEnd();
     m_queue.close();
     m_worker.join();
   }
@@ -41,6 +43,8 @@ class FakeEngine final : public EngineApi {
     change(next);
     m_state = std::make_shared<const EngineState>(std::move(next));
   }
+  // Runs first in the destructor: an engine that takes its time to stop.
+  std::function<void()> onEnd;
   // Decides what a command comes to; unset = as below.
   std::function<std::optional<CommandOutcome>(const Command&)> script;
   std::vector<Command> commands() const {
@@ -78,6 +82,7 @@ class FakeEngine final : public EngineApi {
                : R"({"profile":"demo","alpha":0.1,"beta":0.1,"delta":0.05,"n_min":16,"cap":128,"protected_delta":0.05,"invariants":{"kl_base":1.0,"kl_incumbent":0.75}})";
   }
   Result<WhatIfSummary> what_if(const std::string&) const override { return WhatIfSummary{}; }
+  Result<ModelFit> model_fit(const std::string&) const override { return ModelFit{9'100'000'000, 6'400'000'000, false, "This model needs 9.1 GB; 6.4 GB are free."}; }
 
  private:
   static std::unique_ptr<Store> openStore(const std::string& folder) {

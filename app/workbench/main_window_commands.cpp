@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What the window's actions do: commands to the engine, the dialogs that ask for more, and the way out.
+#include <QCloseEvent>
+#include <QCoreApplication>
+#include <QDockWidget>
+#include <QFileDialog>
+#include <QInputDialog>
+#include <QLabel>
+#include <QMenuBar>
+#include <QPointer>
+#include <QProgressBar>
+#include <QSaveFile>
+#include <QStatusBar>
+#include <QThreadPool>
+#include <QToolBar>
+#include <QVBoxLayout>
+#include <utility>
+
+#include "curves/curves_page.h"
+#include "session/session_dialog.h"
+#include "shell/actions.h"
+#include "shell/format.h"
+#include "shell/info_bar.h"
+#include "start/start_page.h"
+#include "workbench/main_window.h"
+
+namespace sluice::gui {
+namespace {
+
+using Severity = InfoBar::Severity;
+
+// A dialog that is opened, never executed: the event loop goes on below it.
+QFileDialog* makeFileDialog(QWidget* parent, const QString& title, QFileDialog::FileMode mode) {
+  auto* dialog = new QFileDialog(parent, title);
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setFileMode(mode);
+  if (mode == QFileDialog::Directory) dialog->setOption(QFileDialog::ShowDirsOnly);
+  return dialog;
+}
+
+}  // namespace
+
+void MainWindow::send(Command command, const QString& doing) {
+  if (!m_bridge || m_closing) return;
+  statusBar()->showMessage(doing);
+  m_bridge->submit(std::move(command), this, [this](const CommandOutcome& outcome) {
+    statusBar()->clearMessage();
+    m_info->show(QStringLiteral("command"), outcome.ok() ? Severity::kInformation : Severity::kWarning, QString::fromStdString(outcome.text));
+  });
+}
+
+void MainWindow::startDemo() {
+  StartSession command;
+  command.recipe = m_demoRecipe.toStdString();
+  setMode(Mode::kOperate);
+  send(command, tr("Starting the demo …"));
+  m_info->show(QStringLiteral("tour"), Severity::kNotice,
+               tr("The curve at the top left should rise within minutes. On the right: move a threshold and apply it. Below: choose a version that served and roll back. "
+                  "In “Label” (Ctrl+3) your own verdicts train the next update."));
+}
+
+void MainWindow::newSession() {
+  auto* dialog = new SessionDialog(m_bridge->api().recipes(), this);
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  connect(dialog, &QDialog::accepted, this, [this, dialog] {
+    setMode(Mode::kOperate);
+    send(dialog->command(), tr("Starting the session …"));
+  });
+  dialog->open();
+}
+
+void MainWindow::chooseModel() {
+  auto* dialog = makeFileDialog(this, tr("Use a model"), QFileDialog::ExistingFile);
+  dialog->setNameFilter(tr("Models (*.gguf)"));
+  connect(dialog, &QFileDialog::fileSelected, this, &MainWindow::loadIfItFits);
+  dialog->open();
+}
+
+void MainWindow::loadIfItFits(const QString& path) {
+  m_start->showModelFit(tr("Reading the header of %1 …").arg(path));
+  const QPointer<MainWindow> self(this);
+  QThreadPool::globalInstance()->start([api = &m_bridge->api(), path, self] {
+    const Result<ModelFit> fit = api->model_fit(path.toStdString());
+    QMetaObject::invokeMethod(
+        QCoreApplication::instance(), [self, path, fit] {
+          if (!self || self->m_closing) return;
+          const QString text = QString::fromStdString(fit.ok() ? fit->text : fit.status().message());
+          const bool fits = fit.ok() && fit->fits;
+          self->m_start->showModelFit(fits ? text : tr("%1 Nothing was loaded.").arg(text));
+          if (fits) self->send(LoadModel{path.toStdString()}, tr("Loading %1 …").arg(path));
+        }, Qt::QueuedConnection);
+  });
+}
+
+void MainWindow::chooseWorkspace() {
+  auto* dialog = makeFileDialog(this, tr("Open workspace"), QFileDialog::Directory);
+  connect(dialog, &QFileDialog::fileSelected, this, &MainWindow::workspaceRequested);
+  dialog->open();
+}
+
+void MainWindow::choosePort() {
+  auto* dialog = new QInputDialog(this);
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setObjectName(QStringLiteral("portDialog"));
+  dialog->setWindowTitle(tr("Port"));
+  dialog->setLabelText(tr("Port of the HTTP server on this machine (0 = any free one):"));
+  dialog->setInputMode(QInputDialog::IntInput);
+  dialog->setIntRange(0, 65535);
+  dialog->setIntValue(8080);
+  connect(dialog, &QInputDialog::intValueSelected, this, [this](int port) { send(StartServer{std::string(), port}, tr("Starting the server …")); });
+  dialog->open();
+}
+
+void MainWindow::freezeServing() {
+  const bool frozen = m_bridge->state().frozen;
+  send(Decide{frozen ? "unfreeze" : "freeze", VersionId(), "operator", frozen ? "unfrozen in the workbench" : "frozen in the workbench"},
+       frozen ? tr("Unfreezing …") : tr("Freezing …"));
+}
+
+void MainWindow::serveBaseAndFreeze() {
+  send(ServeBaseAndFreeze{"operator", "base served and learning frozen in the workbench"}, tr("Going back to the base …"));
+}
+
+void MainWindow::offerUndo(const QString& text, qint64 now, qint64 before) {
+  m_info->show(QStringLiteral("rollback"), Severity::kNotice, text, tr("Undo (serve %1)").arg(versionText(before)), [this, now, before] {
+    send(Decide{"rollback", VersionId(before), "operator", tr("Undo of the roll-back to %1").arg(versionText(now)).toStdString()}, tr("Undoing …"));
+  });
+}
+
+void MainWindow::exportVersion(qint64 version) {
+  auto* dialog = makeFileDialog(this, tr("Export %1 into a new folder below").arg(versionText(version)), QFileDialog::Directory);
+  connect(dialog, &QFileDialog::fileSelected, this, [this, version](const QString& parent) {
+    send(ExportAdapter{VersionId(version), QString(parent + QStringLiteral("/adapter-v%1").arg(version)).toStdString()}, tr("Exporting …"));
+  });
+  dialog->open();
+}
+
+void MainWindow::exportCurves() {
+  auto* dialog = makeFileDialog(this, tr("Export curves"), QFileDialog::AnyFile);
+  dialog->setAcceptMode(QFileDialog::AcceptSave);
+  dialog->setNameFilter(tr("Tables (*.csv)"));
+  dialog->setDefaultSuffix(QStringLiteral("csv"));
+  dialog->selectFile(QStringLiteral("curves.csv"));
+  connect(dialog, &QFileDialog::fileSelected, this, &MainWindow::writeCurves);
+  dialog->open();
+}
+
+void MainWindow::writeCurves(const QString& path) {
+  const QPointer<MainWindow> self(this);
+  QThreadPool::globalInstance()->start([self, path, text = m_curves->csv()] {
+    QSaveFile file(path);
+    const QByteArray bytes = text.toUtf8();
+    const bool ok = file.open(QIODevice::WriteOnly) && file.write(bytes) == bytes.size() && file.commit();
+    const QString said = ok ? tr("Every point is in %1.").arg(path) : tr("%1 can't be written: %2").arg(path, file.errorString());
+    QMetaObject::invokeMethod(
+        QCoreApplication::instance(), [self, ok, said] {
+          if (self && !self->m_closing) self->m_info->show(QStringLiteral("csv"), ok ? Severity::kInformation : Severity::kWarning, said);
+        }, Qt::QueuedConnection);
+  });
+}
+
+MainWindow::~MainWindow() {
+  QThreadPool::globalInstance()->waitForDone();
+  if (m_closer.joinable()) m_closer.join();
+}
+
+void MainWindow::closeEvent(QCloseEvent* event) {
+  saveLayout();
+  if (!m_bridge || m_closed) return event->accept();
+  event->ignore();
+  if (!std::exchange(m_closing, true)) stopEngine();
+}
+
+// The engine ends its step in hand, which takes seconds: a thread of its own waits for it, and the window says so meanwhile.
+void MainWindow::stopEngine() {
+  for (QDialog* dialog : findChildren<QDialog*>(QString(), Qt::FindDirectChildrenOnly)) delete dialog;
+  for (QDockWidget* dock : findChildren<QDockWidget*>(QString(), Qt::FindDirectChildrenOnly)) delete dock;
+  // Pages read the engine: they go before it does.
+  delete takeCentralWidget();
+  m_curves = nullptr;
+  m_gate = nullptr;
+  m_timeline = nullptr;
+  m_labels = nullptr;
+  m_inspect = nullptr;
+  m_log = nullptr;
+  m_intake = nullptr;
+  m_logDock = nullptr;
+  for (const Actions::Entry& entry : m_actions->entries()) entry.action->setEnabled(false);
+  menuBar()->setEnabled(false);
+  auto* farewell = new QWidget(this);
+  auto* layout = new QVBoxLayout(farewell);
+  auto* text = new QLabel(tr("Finishing the current step …\n\nEvery answer and verdict is saved. A session that runs now can be resumed at the next start."), farewell);
+  text->setObjectName(QStringLiteral("closing"));
+  text->setAlignment(Qt::AlignCenter);
+  auto* busy = new QProgressBar(farewell);
+  busy->setRange(0, 0);
+  busy->setMaximumWidth(fontMetrics().averageCharWidth() * 50);
+  layout->addStretch(1);
+  layout->addWidget(text);
+  layout->addWidget(busy, 0, Qt::AlignHCenter);
+  layout->addStretch(1);
+  setCentralWidget(farewell);
+  m_status->setText(tr("Finishing the current step …"));
+  m_closer = std::thread([this, stop = m_bridge->shutDown()] {
+    QThreadPool::globalInstance()->waitForDone();
+    stop();
+    QMetaObject::invokeMethod(this, [this] {
+      m_closed = true;
+      close();
+    }, Qt::QueuedConnection);
+  });
+}
+
+}  // namespace sluice::gui

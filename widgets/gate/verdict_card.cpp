@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gate/verdict_card.h"
+
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QLineEdit>
+#include <QLocale>
+#include <QPushButton>
+#include <QVBoxLayout>
+
+#include "shell/format.h"
+#include "shell/theme.h"
+
+namespace sluice::gui {
+namespace {
+
+QString verdictWord(const DecisionRow& row) {
+  if (row.kind == "rollback") return VerdictCard::tr("↶ Rolled back to");
+  switch (row.verdict) {
+    case Verdict::kPromote: return row.forced ? VerdictCard::tr("▲ Promoted (forced)") : VerdictCard::tr("▲ Promoted");
+    case Verdict::kReject: return VerdictCard::tr("✕ Rejected");
+    case Verdict::kHold: return VerdictCard::tr("‖ Held");
+  }
+  return {};
+}
+
+QColor verdictColor(const Theme& theme, const DecisionRow& row) {
+  if (row.kind == "rollback") return theme.removed();
+  return row.verdict == Verdict::kPromote ? theme.pass() : row.verdict == Verdict::kReject ? theme.fail() : theme.wait();
+}
+
+}  // namespace
+
+VerdictCard::VerdictCard(const DecisionRow& row, QWidget* parent) : QFrame(parent), m_version(row.version) {
+  const Theme theme(palette());
+  setFrameShape(QFrame::StyledPanel);
+  setObjectName(QStringLiteral("verdict"));
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(6, 4, 6, 4);
+  layout->setSpacing(2);
+  auto* head = new QLabel(tr("%1 %2 · %3").arg(verdictWord(row), versionText(row.version.value), timeText(row.time_us)), this);
+  QPalette colored = head->palette();
+  colored.setColor(QPalette::WindowText, verdictColor(theme, row));
+  head->setPalette(colored);
+  QFont bold = head->font();
+  bold.setBold(true);
+  head->setFont(bold);
+  auto* text = new QLabel(QString::fromStdString(row.reason_text), this);
+  text->setObjectName(QStringLiteral("reason"));
+  text->setWordWrap(true);
+  text->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  layout->addWidget(head);
+  layout->addWidget(text);
+  if (!row.note.empty() && row.note != row.reason_text) {
+    auto* note = new QLabel(tr("Note: %1").arg(QString::fromStdString(row.note)), this);
+    note->setTextFormat(Qt::PlainText);
+    note->setWordWrap(true);
+    layout->addWidget(note);
+  }
+  if (row.n > 0) {
+    const QLocale locale;
+    auto* numbers = new QLabel(tr("%1 pairs · difference %2 to %3 points · settings %4")
+                                   .arg(row.n).arg(locale.toString(100 * row.lo, 'f', 1), locale.toString(100 * row.hi, 'f', 1)).arg(row.settings.value), this);
+    numbers->setWordWrap(true);
+    QPalette muted = numbers->palette();
+    muted.setColor(QPalette::WindowText, theme.mutedText());
+    numbers->setPalette(muted);
+    layout->addWidget(numbers);
+  }
+}
+
+QWidget* VerdictCard::makeButtons() {
+  auto* box = new QWidget(this);
+  auto* row = new QHBoxLayout(box);
+  row->setContentsMargins(0, 0, 0, 0);
+  m_note = new QLineEdit(box);
+  m_note->setObjectName(QStringLiteral("handNote"));
+  m_note->setPlaceholderText(tr("Your reason"));
+  auto* promote = new QPushButton(tr("Promote"), box);
+  promote->setObjectName(QStringLiteral("handPromote"));
+  auto* reject = new QPushButton(tr("Reject"), box);
+  reject->setObjectName(QStringLiteral("handReject"));
+  row->addWidget(m_note, 1);
+  row->addWidget(promote);
+  row->addWidget(reject);
+  for (QPushButton* button : {promote, reject}) {
+    button->setEnabled(false);
+    button->setToolTip(tr("A decision by hand carries your reason"));
+    connect(m_note, &QLineEdit::textChanged, button, [button](const QString& note) { button->setEnabled(!note.trimmed().isEmpty()); });
+  }
+  connect(promote, &QPushButton::clicked, this, [this] { Q_EMIT decided(QStringLiteral("promote"), m_version.value, m_note->text().trimmed()); });
+  connect(reject, &QPushButton::clicked, this, [this] { Q_EMIT decided(QStringLiteral("reject"), m_version.value, m_note->text().trimmed()); });
+  return box;
+}
+
+void VerdictCard::setOpen(bool open) {
+  if (open && !m_buttons) {
+    m_buttons = makeButtons();
+    layout()->addWidget(m_buttons);
+  }
+  if (m_buttons) m_buttons->setVisible(open);
+}
+
+}  // namespace sluice::gui
