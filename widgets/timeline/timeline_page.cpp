@@ -198,7 +198,10 @@ void TimelinePage::rollBack() {
     return;
   }
   const VersionId target = m_selected;
-  const VersionId now = m_bridge.state().serving;
+  VersionId now = m_bridge.state().serving;  // polled: the rows know first
+  for (const VersionRow& version : m_versions) {
+    if (version.state == VersionState::kServing) now = version.id;
+  }
   auto* sheet = new RollBackSheet(*row(target), row(now), lastDecision(target), this);
   sheet->setAttribute(Qt::WA_DeleteOnClose);
   connect(sheet, &QDialog::accepted, this, [this, sheet, target, now] {
