@@ -2,8 +2,10 @@
 #include "model/forward_pass.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/addmm.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/mm.h>
+#include <c10/core/InferenceMode.h>
 
 #include <algorithm>
 #include <array>
@@ -23,15 +25,6 @@ constexpr std::int64_t kTaskWork = 16384;
 // Rows of output that a core takes at least; whole cache lines of every output row.
 constexpr std::int64_t kOutputGrain = 32;
 
-template <class Fn>
-void parallel(std::int64_t n, std::int64_t grain, const Fn& fn) {
-  if (n <= grain) {
-    if (n > 0) fn(std::int64_t{0}, n);
-    return;
-  }
-  at::parallel_for(0, n, grain, fn);
-}
-
 std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
 
 void grow(std::vector<float>& v, std::int64_t n) {
@@ -45,13 +38,17 @@ at::Tensor view(const float* data, std::int64_t rows, std::int64_t cols) {
 
 }  // namespace
 
-ForwardPass::ForwardPass(std::shared_ptr<const TransformerWeights> weights, KvCache& cache)
-    : weights_(std::move(weights)), config_(weights_->config), cache_(cache) {}
+ForwardPass::ForwardPass(std::shared_ptr<const TransformerWeights> weights, KvCache& cache, WorkPool& pool)
+    : weights_(std::move(weights)),
+      config_(weights_->config),
+      cache_(cache),
+      pool_(pool),
+      attention_(static_cast<std::size_t>(pool.threads())) {}
 
 template <class Fn>
 void ForwardPass::each_row(std::int64_t work_per_row, const Fn& fn) {
   const std::int64_t grain = std::max<std::int64_t>(1, kTaskWork / std::max<std::int64_t>(work_per_row, 1));
-  parallel(static_cast<std::int64_t>(rows_.size()), grain, [&](std::int64_t begin, std::int64_t end) {
+  pool_.run(static_cast<std::int64_t>(rows_.size()), grain, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t r = begin; r < end; ++r) fn(r);
   });
 }
@@ -92,7 +89,6 @@ void ForwardPass::run(std::span<const PassPiece> pieces) {
   grow(gate_, n * config_.ffn);
   grow(up_, n * config_.ffn);
   grow(cos_sin_, n * head_dim);
-  attention_.resize(static_cast<std::size_t>(std::max(at::get_num_threads(), 1)));
 
   const WeightMatrix& embedding = weights_->embedding;
   const std::size_t stride = size(row_bytes(embedding.type, embedding.cols));
@@ -146,7 +142,7 @@ void ForwardPass::apply(int layer, const float* in, ActivationBlocks& activation
   if (integer_rows_ > 0) {
     const std::int64_t cols = config_.linear_cols(outputs[0].linear);
     activations.resize(integer_rows_, cols);
-    parallel(integer_rows_, std::max<std::int64_t>(1, kTaskWork / cols), [&](std::int64_t begin, std::int64_t end) {
+    pool_.run(integer_rows_, std::max<std::int64_t>(1, kTaskWork / cols), [&](std::int64_t begin, std::int64_t end, int) {
       for (std::int64_t r = begin; r < end; ++r) activations.set_row(r, in + r * cols);
     });
     apply_integer(layer, activations, outputs);
@@ -160,7 +156,7 @@ void ForwardPass::lora_down_rows(int layer, const ActivationBlocks& activations,
   grow(lora_hidden_, count * integer_rows_ * lora_rank_);
   const std::int64_t work = activations.cols() * lora_rank_ / 2;
   const std::int64_t grain = std::max<std::int64_t>(1, kTaskWork * 2 / std::max<std::int64_t>(work, 1));
-  parallel(count * integer_rows_ * 2, grain, [&](std::int64_t begin, std::int64_t end) {
+  pool_.run(count * integer_rows_ * 2, grain, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t task = begin; task < end; ++task) {
       const std::int64_t half = task / (count * integer_rows_), o = task / integer_rows_ % count, r = task % integer_rows_;
       const LoraAdapter* adapter = rows_[size(r)].adapter;
@@ -181,7 +177,7 @@ void ForwardPass::apply_integer(int layer, const ActivationBlocks& activations, 
   for (const Output& o : outputs) total += config_.linear_rows(o.linear);
   const std::int64_t work = activations.cols() * integer_rows_;
   const std::int64_t grain = std::max(kOutputGrain, kTaskWork * 2 / std::max<std::int64_t>(work, 1));
-  parallel(total, grain, [&](std::int64_t begin, std::int64_t end) {
+  pool_.run(total, grain, [&](std::int64_t begin, std::int64_t end, int) {
     std::int64_t base = 0;
     for (std::size_t o = 0; o < outputs.size(); ++o) {
       const WeightMatrix& w = weights.linear(outputs[o].linear);
@@ -205,22 +201,42 @@ void ForwardPass::apply_integer(int layer, const ActivationBlocks& activations, 
 
 void ForwardPass::apply_chunks(int layer, const float* in, std::span<const Output> outputs) {
   const LayerWeights& weights = weights_->layers[size(layer)];
+  std::vector<at::Tensor> xs;
+  for (const Chunk& c : chunks_) {
+    const std::int64_t cols = config_.linear_cols(outputs[0].linear);
+    xs.push_back(view(in + c.first_row * cols, c.count, cols));
+  }
   for (const Output& o : outputs) {
     const WeightMatrix& w = weights.linear(o.linear);
-    std::vector<at::Tensor> xs, ys;
-    for (const Chunk& c : chunks_) {
-      xs.push_back(view(in + c.first_row * w.cols, c.count, w.cols));
-      ys.push_back(view(o.y + c.first_row * w.rows, c.count, w.rows));
-    }
-    frozen_linear_out(w, xs, ys);
+    std::vector<at::Tensor> ys, low(chunks_.size());
     for (std::size_t i = 0; i < chunks_.size(); ++i) {
-      const LoraAdapter* adapter = chunks_[i].adapter;
-      const LoraAdapter::Module* m = adapter == nullptr ? nullptr : adapter->module(layer, o.linear);
-      if (m == nullptr) continue;
-      const at::Tensor t = at::mm(xs[i], view(m->a.data(), m->rank, w.cols).t());
-      ys[i].addmm_(t, view(m->b_t.data(), m->rank, w.rows), 1, m->scale);
+      const Chunk& c = chunks_[i];
+      ys.push_back(view(o.y + c.first_row * w.rows, c.count, w.rows));
+      const LoraAdapter::Module* m = c.adapter == nullptr ? nullptr : c.adapter->module(layer, o.linear);
+      if (m != nullptr) low[i] = at::mm(xs[i], view(m->a.data(), m->rank, w.cols).t());
     }
+    each_piece(w, [&](std::int64_t begin, std::int64_t end) {
+      frozen_linear_piece(w, begin, end, xs, ys);
+      for (std::size_t i = 0; i < chunks_.size(); ++i) {
+        if (!low[i].defined()) continue;
+        const LoraAdapter::Module* m = chunks_[i].adapter->module(layer, o.linear);
+        const at::Tensor b_t = view(m->b_t.data(), m->rank, w.rows).narrow(1, begin, end - begin);
+        at::Tensor slice = ys[i].narrow(1, begin, end - begin);
+        slice.addmm_(low[i], b_t, 1, m->scale);
+      }
+    });
   }
+}
+
+// Pieces of a GEMM over the pool's threads, each with one torch core: torch's own threads end every product in a barrier.
+template <class Fn>
+void ForwardPass::each_piece(const WeightMatrix& w, const Fn& fn) {
+  const std::int64_t rows = serving_piece_rows(w);
+  pool_.run((w.rows + rows - 1) / rows, 1, [&](std::int64_t first, std::int64_t last, int) {
+    const c10::InferenceMode inference;
+    if (at::get_num_threads() != 1) at::set_num_threads(1);
+    for (std::int64_t p = first; p < last; ++p) fn(p * rows, std::min((p + 1) * rows, w.rows));
+  });
 }
 
 void ForwardPass::rotate_and_store(int layer) {
@@ -251,8 +267,8 @@ void ForwardPass::attend(int layer) {
   const std::int64_t head_dim = config_.head_dim, kv_heads = config_.kv_heads, group = config_.heads / kv_heads;
   const float scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
   const std::int64_t tasks = static_cast<std::int64_t>(rows_.size()) * kv_heads;
-  parallel(tasks, 1, [&](std::int64_t begin, std::int64_t end) {
-    AttentionState& state = attention_[size(at::get_thread_num())];
+  pool_.run(tasks, 1, [&](std::int64_t begin, std::int64_t end, int worker) {
+    AttentionState& state = attention_[size(worker)];
     for (std::int64_t task = begin; task < end; ++task) {
       const std::int64_t r = task / kv_heads;
       const int h = static_cast<int>(task % kv_heads);
@@ -284,7 +300,7 @@ const float* ForwardPass::logits(std::span<const RowRef> rows) {
   gather_normed(rows);
   grow(logits_, n * head.rows);
   quantize_activations(head_in_.data(), n, head.cols, head.cols, head_blocks_);
-  parallel(head.rows, kOutputGrain, [&](std::int64_t begin, std::int64_t end) {
+  pool_.run(head.rows, kOutputGrain, [&](std::int64_t begin, std::int64_t end, int) {
     matvec_rows(head.type, head.data, begin, end, head_blocks_, logits_.data(), head.rows);
   });
   return logits_.data();
@@ -296,8 +312,10 @@ const float* ForwardPass::score_logits(std::span<const RowRef> rows) {
   const std::int64_t n = static_cast<std::int64_t>(rows.size());
   gather_normed(rows);
   grow(logits_, n * head.rows);
-  at::Tensor y = view(logits_.data(), n, head.rows);
-  frozen_linear_out(head, view(head_in_.data(), n, head.cols), y);
+  const at::Tensor x = view(head_in_.data(), n, head.cols), y = view(logits_.data(), n, head.rows);
+  each_piece(head, [&](std::int64_t begin, std::int64_t end) {
+    frozen_linear_piece(head, begin, end, std::span(&x, 1), std::span(&y, 1));
+  });
   return logits_.data();
 }
 

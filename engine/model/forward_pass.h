@@ -2,7 +2,7 @@
 // One forward pass of serving over rows of several sequences and adapter versions. Rows of decode and of short prefill
 // pieces run on the integer kernels: each result depends on its own row only, bit for bit, whatever else is in the step
 // and however the work is split. Longer pieces run as f32 GEMM on dequantised panels, each piece by itself. Owns its
-// scratch, which only grows: decode allocates nothing once warm. One thread, which lends its torch cores.
+// scratch, which only grows: decode allocates nothing once warm. One thread.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,7 @@
 #include "model/kv_cache.h"
 #include "model/lora.h"
 #include "model/weights.h"
+#include "model/work_pool.h"
 
 namespace sluice {
 
@@ -32,7 +33,7 @@ struct PassPiece {
 
 class ForwardPass {
  public:
-  ForwardPass(std::shared_ptr<const TransformerWeights> weights, KvCache& cache);
+  ForwardPass(std::shared_ptr<const TransformerWeights> weights, KvCache& cache, WorkPool& pool);
 
   // Fills the cache and leaves the hidden state of every row. Token ids must be inside the vocabulary.
   void run(std::span<const PassPiece> pieces);
@@ -76,11 +77,14 @@ class ForwardPass {
   void gather_normed(std::span<const RowRef> rows);
   int row_of(RowRef ref) const { return first_row_[static_cast<std::size_t>(ref.piece)] + ref.index; }
   template <class Fn>
+  void each_piece(const WeightMatrix& w, const Fn& fn);
+  template <class Fn>
   void each_row(std::int64_t work_per_row, const Fn& fn);
 
   const std::shared_ptr<const TransformerWeights> weights_;
   const ModelConfig& config_;
   KvCache& cache_;
+  WorkPool& pool_;
 
   std::vector<Row> rows_;  // the integer ones first
   std::vector<Chunk> chunks_;

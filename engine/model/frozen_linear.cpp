@@ -32,22 +32,25 @@ at::Tensor dequantised_panel(const WeightMatrix& w, std::int64_t begin, std::int
 }
 
 void frozen_linear_out(const WeightMatrix& w, const at::Tensor& x, at::Tensor& y) {
-  frozen_linear_out(w, std::span(&x, 1), std::span(&y, 1));
-}
-
-void frozen_linear_out(const WeightMatrix& w, std::span<const at::Tensor> xs, std::span<at::Tensor> ys) {
   const std::int64_t step = panel_rows(w);
   for (std::int64_t begin = 0; begin < w.rows; begin += step) {
-    const std::int64_t n = std::min(step, w.rows - begin);
-    const at::Tensor panel = dequantised_panel(w, begin, begin + n).t();
-    for (std::size_t i = 0; i < xs.size(); ++i) {
-      at::Tensor slice = ys[i].narrow(1, begin, n);
-      at::mm_out(slice, xs[i], panel);
-    }
+    frozen_linear_piece(w, begin, std::min(begin + step, w.rows), std::span(&x, 1), std::span(&y, 1));
   }
-  if (w.bias == nullptr) return;
-  const at::Tensor bias = at::from_blob(const_cast<float*>(w.bias), {w.rows}, at::kFloat);
-  for (at::Tensor& y : ys) y.add_(bias);
+}
+
+void frozen_linear_piece(const WeightMatrix& w, std::int64_t begin, std::int64_t end, std::span<const at::Tensor> xs,
+                         std::span<const at::Tensor> ys) {
+  const at::Tensor panel = dequantised_panel(w, begin, end).t();
+  for (std::size_t i = 0; i < xs.size(); ++i) {
+    at::Tensor slice = ys[i].narrow(1, begin, end - begin);
+    at::mm_out(slice, xs[i], panel);
+    if (w.bias != nullptr) slice.add_(at::from_blob(const_cast<float*>(w.bias + begin), {end - begin}, at::kFloat));
+  }
+}
+
+std::int64_t serving_piece_rows(const WeightMatrix& w) {
+  constexpr std::int64_t kPieceValues = 192 << 10, kMultiple = 64;
+  return std::max(kMultiple, kPieceValues / w.cols / kMultiple * kMultiple);
 }
 
 void frozen_linear_backward_out(const WeightMatrix& w, const at::Tensor& dy, at::Tensor& dx, bool accumulate) {

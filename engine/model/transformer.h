@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A model file opened for serving and training. Torch-free header. The Model is immutable and shared; each ModelContext
-// it makes belongs to one thread at a time. Every context's step() runs under an inference guard and sets the calling
-// thread's core count itself.
+// it makes belongs to one thread at a time and has ContextOptions::threads - 1 helpers of its own. step() runs under an
+// inference guard and leaves the calling thread with one torch core.
 #pragma once
 
 #include <memory>

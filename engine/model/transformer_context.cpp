@@ -17,7 +17,9 @@ TransformerContext::TransformerContext(std::shared_ptr<const TransformerWeights>
       options_(options),
       cache_({weights_->config.layers, weights_->config.kv_heads, weights_->config.head_dim}, options.kv_tokens,
              options.prefix_cache),
-      pass_(weights_, cache_) {}
+      pool_(std::max(options.threads, 1)),
+      pass_(weights_, cache_, pool_),
+      samplers_(static_cast<std::size_t>(pool_.threads())) {}
 
 Status TransformerContext::check_tokens(const TokenId* tokens, std::size_t count, const char* what) const {
   for (std::size_t i = 0; i < count; ++i) {
@@ -114,8 +116,7 @@ Result<StepOutput> TransformerContext::step(const StepInput& input) {
   output.results.resize(input.items.size());
   if (input.items.empty()) return output;
   const c10::InferenceMode inference;
-  if (at::get_num_threads() != options_.threads) at::set_num_threads(std::max(options_.threads, 1));
-  samplers_.resize(static_cast<std::size_t>(std::max(at::get_num_threads(), 1)));
+  if (at::get_num_threads() != 1) at::set_num_threads(1);  // the pool splits the work
   Status failed;
   try {
     failed = take(input);
@@ -145,8 +146,8 @@ void TransformerContext::draw(const StepInput& input, StepOutput& output) {
   if (drawing_.empty()) return;
   const float* logits = pass_.logits(head_rows_);
   const int vocab = weights_->config.vocab;
-  at::parallel_for(0, static_cast<std::int64_t>(drawing_.size()), 1, [&](std::int64_t begin, std::int64_t end) {
-    Sampler& sampler = samplers_[static_cast<std::size_t>(at::get_thread_num())];
+  pool_.run(static_cast<std::int64_t>(drawing_.size()), 1, [&](std::int64_t begin, std::int64_t end, int worker) {
+    Sampler& sampler = samplers_[static_cast<std::size_t>(worker)];
     for (std::int64_t d = begin; d < end; ++d) {
       const std::size_t i = drawing_[static_cast<std::size_t>(d)];
       const StepItem& item = input.items[i];
@@ -170,7 +171,7 @@ void TransformerContext::score(const StepInput& input, StepOutput& output) {
       head_rows_.clear();
       for (int t = 0; t < n; ++t) head_rows_.push_back({static_cast<int>(i), first + t});
       const float* logits = pass_.score_logits(head_rows_);
-      at::parallel_for(0, n, 1, [&](std::int64_t begin, std::int64_t end) {
+      pool_.run(n, 1, [&](std::int64_t begin, std::int64_t end, int) {
         for (std::int64_t t = begin; t < end; ++t) {
           const float* z = logits + t * vocab;
           const std::size_t at = static_cast<std::size_t>(first + t);

@@ -12,6 +12,7 @@
 #include "model/kv_cache.h"
 #include "model/sampler.h"
 #include "model/weights.h"
+#include "model/work_pool.h"
 #include "model_api/model.h"
 
 namespace sluice {
@@ -43,6 +44,7 @@ class TransformerContext final : public ModelContext {
   const std::shared_ptr<const TransformerWeights> weights_;
   const ContextOptions options_;
   KvCache cache_;
+  WorkPool pool_;
   ForwardPass pass_;
   std::unordered_map<std::int64_t, Open> open_;
   std::vector<PassPiece> pieces_;

@@ -144,6 +144,7 @@ int run(int argc, char** argv) {
     std::fprintf(stderr, "model_bench FILE [threads] [what]\n");
     return 2;
   }
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const int threads = argc > 2 ? std::atoi(argv[2]) : 1;
   const std::string what = argc > 3 ? argv[3] : "all";
   at::set_num_threads(threads);

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Splits one step's work over a few cores. A decode step has some two hundred short parallel sections; with OpenMP each
+// ends in a barrier, and on a machine with other work every barrier waits for a thread that is not running (measured:
+// generation fell to a tenth). Here pieces are claimed one by one, and the caller works too: a helper that does not run
+// takes nothing, so nobody waits for it.
+//
+// run() is called by one thread at a time; results must not depend on which thread takes which piece.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <thread>
+#include <vector>
+
+namespace sluice {
+
+class WorkPool {
+ public:
+  explicit WorkPool(int threads);  // the caller's included; at least 1
+  ~WorkPool();
+  WorkPool(const WorkPool&) = delete;
+  WorkPool& operator=(const WorkPool&) = delete;
+
+  int threads() const { return static_cast<int>(helpers_.size()) + 1; }
+
+  // Calls fn(begin, end, worker) for pieces that cover [0, n), of at least `grain` items (but for the last), each once;
+  // returns when all are done. worker: 0 .. threads() - 1, never in two calls at a time. An exception of fn is thrown
+  // on to the caller once nobody works any more.
+  template <class Fn>
+  void run(std::int64_t n, std::int64_t grain, const Fn& fn) {
+    if (n <= 0) return;
+    if (helpers_.empty() || n <= grain) {
+      fn(std::int64_t{0}, n, 0);
+      return;
+    }
+    share(n, grain, [](const void* f, std::int64_t begin, std::int64_t end, int worker) {
+      (*static_cast<const Fn*>(f))(begin, end, worker);
+    }, &fn);
+  }
+
+ private:
+  using Call = void (*)(const void* fn, std::int64_t begin, std::int64_t end, int worker);
+  static constexpr std::uint32_t kOpen = 1u << 31;
+
+  void share(std::int64_t n, std::int64_t grain, Call call, const void* fn);
+  void take_pieces(int worker);
+  void help(int worker);
+
+  // The job: written by run() while state_ is 0, read by those who entered.
+  Call call_ = nullptr;
+  const void* fn_ = nullptr;
+  std::int64_t n_ = 0;
+  std::int64_t piece_ = 1;
+  std::atomic<std::int64_t> next_{0};
+  std::atomic<std::uint32_t> state_{0};  // kOpen while helpers may enter, plus how many are inside
+  std::atomic<std::uint32_t> job_{0};    // counts jobs; idle helpers sleep on it
+  std::atomic<bool> stop_{false};
+  std::atomic<bool> failed_{false};
+  std::exception_ptr failure_;  // written by whoever set failed_
+
+  std::vector<std::thread> helpers_;
+};
+
+}  // namespace sluice
