@@ -84,7 +84,7 @@ void prefill(const Model& model, int tokens, int chunk, int threads) {
   auto context = model.make_context({.kv_tokens = 16384, .threads = threads, .prefix_cache = false});
   const auto prompt = some_ids(tokens, model.info().vocab_size, 1);
   double best = 1e9;
-  for (int r = 0; r < 4; ++r) {
+  for (int r = 0; r < 2; ++r) {
     auto opened = context->open(nullptr, prompt, tokens);
     if (!opened.ok()) check(opened.status());
     best = std::min(best, seconds([&] {
@@ -166,7 +166,7 @@ int run(int argc, char** argv) {
     for (const int batch : {1, 8}) decode(*loaded.model, adapter, batch, threads);
   }
   if (what == "all" || what == "prefill") {
-    for (const int chunk : {8, 16, 17, 24, 32, 64, 128, 512}) prefill(*loaded.model, 512, chunk, threads);
+    for (const int chunk : {16, 48, 64, 128, 512}) prefill(*loaded.model, 512, chunk, threads);
   }
   if (what == "all" || what == "train") {
     for (const bool checkpoint : {false, true}) train(*weights, 4, 128, 64, checkpoint);
