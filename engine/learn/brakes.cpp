@@ -9,6 +9,7 @@ namespace sluice {
 namespace {
 
 constexpr std::int64_t kLeastRatioTokens = 1000;  // a share of 1 % needs this many to mean anything
+constexpr std::int64_t kLeastKlTokens = 200;      // one odd short answer is not where the head stands
 
 std::string notice(const char* what, double value, const char* relation, double limit) {
   char text[240];
@@ -23,8 +24,15 @@ void Brakes::reset() { *this = Brakes(settings_); }
 
 std::optional<std::string> Brakes::read_fresh(const StepStats& stats) {
   if (stats.fresh_tokens == 0) return std::nullopt;
-  if (settings_.mean_abs_kl > 0 && stats.fresh_abs_kl > settings_.mean_abs_kl) {
-    return notice("the mean distance from the base (nats per token)", stats.fresh_abs_kl, "above", settings_.mean_abs_kl);
+  kl_tokens_ += stats.fresh_tokens;
+  kl_sum_ += stats.fresh_abs_kl * static_cast<double>(stats.fresh_tokens);
+  if (kl_tokens_ >= kLeastKlTokens) {
+    const double mean = kl_sum_ / static_cast<double>(kl_tokens_);
+    kl_tokens_ = 0;
+    kl_sum_ = 0;
+    if (settings_.mean_abs_kl > 0 && mean > settings_.mean_abs_kl) {
+      return notice("the mean distance from the base (nats per token)", mean, "above", settings_.mean_abs_kl);
+    }
   }
   fresh_tokens_ += stats.fresh_tokens;
   fresh_outside_ += stats.fresh_outside;

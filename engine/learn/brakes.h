@@ -33,6 +33,8 @@ class Brakes {
   BrakeSettings settings_;
   int nonfinite_ = 0;
   std::int64_t fresh_tokens_ = 0, fresh_outside_ = 0;
+  std::int64_t kl_tokens_ = 0;  // since the distance was last judged
+  double kl_sum_ = 0;
   std::deque<double> biases_;
   double first_entropy_sum_ = 0;
   int entropy_readings_ = 0;

@@ -58,6 +58,7 @@ void Driver::start(bool paused) {
   {
     MutexLock lock(mu_);
     counts_.paused = paused;
+    update_done();  // a resumed session may have sent its last request before
   }
   for (int i = 0; i < options_.concurrency; ++i) threads_.emplace_back([this] { work(); });
 }

@@ -32,6 +32,18 @@ TEST(Brakes, KlOfFreshSamplesStopsWithItsNumber) {
   EXPECT_FALSE(brakes.read(r)) << "stale samples alone must not trip it";
 }
 
+TEST(Brakes, OneOddShortAnswerIsNoDistance) {
+  Brakes brakes{BrakeSettings()};
+  BrakeReading odd = well();
+  odd.stats.fresh_tokens = 12;
+  odd.stats.fresh_abs_kl = 2.4;
+  EXPECT_FALSE(brakes.read(odd));
+  EXPECT_FALSE(brakes.read(well())) << "0.34 nats over both";
+  odd.stats.fresh_tokens = 120;
+  EXPECT_FALSE(brakes.read(odd));
+  EXPECT_TRUE(brakes.read(odd)) << "240 tokens that far are a head that far";
+}
+
 TEST(Brakes, EntropyBelowHalfForAWholeWindow) {
   Brakes brakes{BrakeSettings()};
   for (int i = 0; i < 20; ++i) EXPECT_FALSE(brakes.read(well()));

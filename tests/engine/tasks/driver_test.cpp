@@ -280,6 +280,15 @@ TEST(Driver, StartsPaused) {
   EXPECT_TRUE(f.driver->wait_done(soon()));
 }
 
+TEST(Driver, AStreamThatWasThroughIsDoneAtOnce) {
+  Fixture f;
+  f.options.max_requests = 4;
+  f.options.already_sent = 4;
+  f.make().start();
+  EXPECT_TRUE(f.driver->wait_done(soon())) << "killed behind its last request, a session still comes to its end";
+  EXPECT_TRUE(f.server.chats().empty());
+}
+
 TEST(Driver, StopCancelsWhatIsInFlight) {
   Fixture f;
   f.server.hold();
