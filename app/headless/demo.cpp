@@ -26,7 +26,7 @@ double peak_rss_mb() {
 // Prints what happens; keeps what the summary needs.
 class Report {
  public:
-  Report(const Runtime& runtime, JsonLines& lines) : runtime_(runtime), lines_(lines) {}
+  explicit Report(JsonLines& lines) : lines_(lines) {}
 
   void request(const DriverEvent& e) {
     const char* verdict = !e.error.empty() ? "failed" : e.feedback_state.empty() ? "silent" : e.accepted ? "accept" : "reject";
@@ -51,19 +51,17 @@ class Report {
   }
 
   // New rows of the store since the last call.
-  void catch_up(SessionId session) {
-    for (const StepRow& s : runtime_.store().steps(session, last_step_, 1000)) {
+  void catch_up(const Store& store, SessionId session) {
+    for (const StepRow& s : store.steps(session, last_step_, 1000)) {
       last_step_ = s.id.value;
       step(s);
     }
-    for (const DecisionRow& d : runtime_.store().decisions(last_decision_, 1000)) {
+    for (const DecisionRow& d : store.decisions(last_decision_, 1000)) {
       last_decision_ = d.id.value;
       if (d.session == session) decision(d);
     }
   }
-  void skip_to_now() {
-    for (const DecisionRow& d : runtime_.store().decisions(0, 100000)) last_decision_ = d.id.value;
-  }
+  void skip_to_now(const Store& store) { last_decision_ = store.last_decision_id().value; }
 
   // Accept rate of requests [first, last), numbers from 0; and how many there were.
   std::pair<double, std::int64_t> rate(std::int64_t first, std::int64_t last) const {
@@ -130,7 +128,6 @@ class Report {
     std::fflush(stdout);
   }
 
-  const Runtime& runtime_;
   JsonLines& lines_;
   mutable std::mutex mutex_;
   std::vector<std::pair<std::int64_t, bool>> verdicts_;
@@ -138,15 +135,15 @@ class Report {
   std::int64_t last_decision_ = 0;
 };
 
-Status summarise(Runtime& runtime, Report& report, JsonLines& lines, int heldout) {
+Status summarise(Runtime& runtime, Report& report, JsonLines& lines) {
   const VersionId serving = runtime.store().serving_version();
-  std::printf("[%6.1f s] measuring base and v%lld on %d held-out prompts ...\n", lines.seconds(),
-              static_cast<long long>(serving.value), heldout);
+  std::printf("[%6.1f s] measuring base and v%lld on held-out prompts ...\n", lines.seconds(),
+              static_cast<long long>(serving.value));
   std::fflush(stdout);
-  SLUICE_ASSIGN_OR_RETURN(const HeldOutScore base, runtime.measure_held_out(kBaseVersion, heldout));
+  SLUICE_ASSIGN_OR_RETURN(const HeldOutScore base, runtime.measure_held_out(kBaseVersion, 0));
   HeldOutScore now = base;
   if (serving != kBaseVersion) {
-    SLUICE_ASSIGN_OR_RETURN(now, runtime.measure_held_out(serving, heldout));
+    SLUICE_ASSIGN_OR_RETURN(now, runtime.measure_held_out(serving, 0));
   }
   const std::int64_t n = report.requests();
   const auto first32 = report.rate(0, 32), first64 = report.rate(0, 64), last64 = report.rate(n - 64, n);
@@ -179,6 +176,16 @@ Status summarise(Runtime& runtime, Report& report, JsonLines& lines, int heldout
   std::printf("gate: %lld promoted, %lld rejected, %lld held; %lld steps; peak memory %.0f MB\n",
               static_cast<long long>(report.promoted), static_cast<long long>(report.rejected),
               static_cast<long long>(report.held), static_cast<long long>(report.steps), peak_rss_mb());
+  return n > 0 ? Status() : unavailable("No request of the stream was answered.");
+}
+
+// Why the session will never come to its end by itself; ok while it may.
+Status stuck(const Runtime& runtime, SessionId session) {
+  const auto row = runtime.store().session(session);
+  if (!row || row->state == SessionState::kEnded) return conflict("The session was ended from outside.");
+  const auto now = runtime.snapshot();
+  if (!now->train.brake.empty()) return unavailable(now->train.brake);
+  if (!now->store_error.empty()) return unavailable(now->store_error);
   return {};
 }
 
@@ -187,7 +194,9 @@ Status summarise(Runtime& runtime, Report& report, JsonLines& lines, int heldout
 int demo(const Args& args, Log& log) {
   watch_signals();
   JsonLines lines;
+  Report report(lines);  // before the runtime: its threads report until it is gone
   RuntimeOptions options;
+  options.discard_at_bound = true;
   options.data_folder = args.text("--data");
   options.model_path = args.text("--model");
   const auto port = args.integer("--port", 0, 0, 65535);
@@ -215,8 +224,11 @@ int demo(const Args& args, Log& log) {
     std::printf("The workspace has a session from before: it ends here.\n");
     if (const CommandOutcome ended = runtime.run(EndSession{}); !ended.ok()) return fail(ended.status);
   }
-  Report report(runtime, lines);
-  report.skip_to_now();
+  if (runtime.snapshot()->frozen) {
+    return fail(conflict("Learning is frozen in this workspace: unfreeze it first (POST /sluice/v1/decisions, or F9 in the "
+                         "workbench), or give another --data."));
+  }
+  report.skip_to_now(runtime.store());
   runtime.on_request([&report](const DriverEvent& event) { report.request(event); });
   runtime.on_swap([&report](const SwapNotice& notice) { report.swap(notice); });
   StartSession start;
@@ -229,15 +241,15 @@ int demo(const Args& args, Log& log) {
   std::printf("[%6.1f s] %s Requests go through %s\n", lines.seconds(), started.text.c_str(), runtime.snapshot()->server_url.c_str());
   std::fflush(stdout);
   while (!runtime.wait_session_finished(0.1)) {
-    report.catch_up(*started.session);
+    report.catch_up(runtime.store(), *started.session);
+    if (Status s = stuck(runtime, *started.session); !s.ok()) return fail(s);
     if (stop_requested()) {
       std::printf("Stopped; the session can go on in the workbench.\n");
       return 0;
     }
   }
-  report.catch_up(*started.session);
-  constexpr int kHeldOut = 104;
-  if (Status s = summarise(runtime, report, lines, kHeldOut); !s.ok()) return fail(s);
+  report.catch_up(runtime.store(), *started.session);
+  if (Status s = summarise(runtime, report, lines); !s.ok()) return fail(s);
   const CommandOutcome ended = runtime.run(EndSession{});
   return ended.ok() ? 0 : fail(ended.status);
 }

@@ -30,6 +30,7 @@ Result<RuntimeOptions> options_of(const Args& args) {
   SLUICE_ASSIGN_OR_RETURN(const std::int64_t threads, args.integer("--threads", 0, 0, 256));
   options.engine_threads = static_cast<int>(threads);
   options.behind_proxy = args.has("--behind-proxy");
+  options.discard_at_bound = true;
   if (args.has("--api-key-file")) {
     SLUICE_ASSIGN_OR_RETURN(options.api_keys, read_keys(args.text("--api-key-file")));
   }
@@ -59,6 +60,11 @@ int serve(const Args& args, Log& log) {
     if (!started.ok()) return fail(started.status);
   }
   std::printf("Serving %s (%s) on %s\n", snapshot->model_name.c_str(), snapshot->serving_name.c_str(), snapshot->server_url.c_str());
+  if (snapshot->session) {
+    std::printf("Session %lld (\"%s\") is back, paused: POST /sluice/v1/sessions/%lld/resume goes on with it, .../end ends it%s\n",
+                static_cast<long long>(snapshot->session->id.value), snapshot->session->name.c_str(),
+                static_cast<long long>(snapshot->session->id.value), args.has("--recipe") ? "; --recipe starts nothing." : ".");
+  }
   std::fflush(stdout);
   while (!wait_for_stop(3600)) {
   }

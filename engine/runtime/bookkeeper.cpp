@@ -12,7 +12,7 @@ constexpr const char* kMark = "bookkeeper.mark";  // "<feedback id> <decision id
 
 }  // namespace
 
-Bookkeeper::Bookkeeper(Store& store) : store_(store) {
+Bookkeeper::Bookkeeper(Store& store, std::size_t most_open) : store_(store), most_open_(most_open) {
   if (const auto mark = store.value(kMark)) {
     const std::size_t space = mark->find(' ');
     if (space != std::string::npos) {
@@ -28,34 +28,39 @@ void Bookkeeper::take_records() {
     for (const RecordRow& row : rows) {
       last_record_ = row.seq;
       if (row.purpose != Purpose::kLive || !row.session.valid() || !row.complete) continue;
-      places_[row.id] = {row.session, ++requests_[row.session], false};
+      if (places_.emplace(row.id, Place{row.session, ++requests_[row.session]}).second) order_.push_back(row.id);
+      while (order_.size() > most_open_) {
+        places_.erase(order_.front());
+        order_.pop_front();
+      }
     }
     if (static_cast<int>(rows.size()) < kPage) return;
   }
 }
 
-void Bookkeeper::take_feedback(std::vector<MetricRow>& out) {
+void Bookkeeper::take_feedback() {
   for (;;) {
     const auto rows = store_.feedback_after(last_feedback_, kPage);
     for (const FeedbackRow& row : rows) {
       last_feedback_ = row.id.value;
       if (row.kind != FeedbackKind::kAccept && row.kind != FeedbackKind::kReject) continue;
       const auto place = places_.find(row.record);
-      if (place == places_.end() || place->second.counted) continue;
-      place->second.counted = true;  // the first verdict of a request makes its point
+      if (place == places_.end()) continue;
+      const Place request = place->second;
+      places_.erase(place);  // the first verdict of a request makes its point
       if (row.id.value <= written_feedback_) continue;
       MetricRow metric;
-      metric.session = place->second.session;
+      metric.session = request.session;
       metric.name = "accept";
-      metric.x = static_cast<double>(place->second.number);
+      metric.x = static_cast<double>(request.number);
       metric.value = row.kind == FeedbackKind::kAccept ? 1 : 0;
-      out.push_back(std::move(metric));
+      unwritten_.push_back(std::move(metric));
     }
     if (static_cast<int>(rows.size()) < kPage) return;
   }
 }
 
-void Bookkeeper::take_decisions(std::vector<MetricRow>& out) {
+void Bookkeeper::take_decisions() {
   for (;;) {
     const auto rows = store_.decisions(last_decision_, kPage);
     for (const DecisionRow& row : rows) {
@@ -70,7 +75,7 @@ void Bookkeeper::take_decisions(std::vector<MetricRow>& out) {
       metric.x = static_cast<double>(requests_[row.session]);
       metric.value = static_cast<double>(std::count(verdicts_.end() - static_cast<std::ptrdiff_t>(n), verdicts_.end(), true)) /
                      static_cast<double>(n);
-      out.push_back(std::move(metric));
+      unwritten_.push_back(std::move(metric));
     }
     if (static_cast<int>(rows.size()) < kPage) return;
   }
@@ -78,12 +83,12 @@ void Bookkeeper::take_decisions(std::vector<MetricRow>& out) {
 
 Status Bookkeeper::catch_up() {
   take_records();
-  std::vector<MetricRow> points;
-  take_feedback(points);
-  take_decisions(points);
-  if (points.empty()) return {};
-  // Points first: after a crash between the two a point may come twice, never not at all.
-  SLUICE_RETURN_IF_ERROR(store_.add_metrics(std::move(points)));
+  take_feedback();
+  take_decisions();
+  if (unwritten_.empty()) return {};
+  // Points first: after a crash between the two a point may come twice, never not at all. On a full disk they wait here.
+  SLUICE_RETURN_IF_ERROR(store_.add_metrics(unwritten_));
+  unwritten_.clear();
   written_feedback_ = std::max(written_feedback_, last_feedback_);
   written_decision_ = std::max(written_decision_, last_decision_);
   return store_.put_value(kMark, std::to_string(last_feedback_) + " " + std::to_string(last_decision_));

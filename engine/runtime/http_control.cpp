@@ -16,6 +16,16 @@ bool may_serve(VersionState state) {
   return state == VersionState::kServing || state == VersionState::kCanary || state == VersionState::kRetired;
 }
 
+const char* phase_name(EnginePhase phase) {
+  switch (phase) {
+    case EnginePhase::kLoading: return "loading";
+    case EnginePhase::kReady: return "ready";
+    case EnginePhase::kModelFailed: return "failed";
+    case EnginePhase::kStopping: return "stopping";
+  }
+  return "unknown";
+}
+
 }  // namespace
 
 ServingPhase HttpControl::phase() const {
@@ -90,7 +100,7 @@ std::string HttpControl::status_json() const {
   MutexLock lock(impl_.mu);
   const EngineState& s = *impl_.state;
   nlohmann::json json = {
-      {"phase", s.phase == EnginePhase::kReady ? "ready" : s.phase == EnginePhase::kLoading ? "loading" : "stopping"},
+      {"phase", phase_name(s.phase)},
       {"model", s.model_name},
       {"serving", {{"version", s.serving.value}, {"name", s.serving_name}, {"since_us", s.serving_since_us}}},
       {"frozen", s.frozen},
@@ -113,7 +123,7 @@ std::string HttpControl::status_json() const {
   } else {
     json["session"] = nullptr;
   }
-  return json.dump();
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 Result<GateDocument> HttpControl::gate() const {
@@ -132,7 +142,8 @@ Result<GateDocument> HttpControl::gate() const {
 Result<SettingsId> HttpControl::put_gate(const std::string& settings_json, std::optional<SettingsId> if_match,
                                          const std::string& who, const std::string& note) {
   PutGateSettings command{settings_json, if_match, who, note};
-  const CommandOutcome outcome = impl_.handle(command);
+  // On the command thread, as the window's: of two that name the same revision only one may win.
+  const CommandOutcome outcome = impl_.run_from_http(std::move(command));
   if (!outcome.ok()) return outcome.status;
   return *outcome.settings;
 }

@@ -5,8 +5,10 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "base/json_limits.h"
@@ -34,7 +36,12 @@ template <class Int>
 Setter integer(Int& target) {
   return [&target](const Json& value) {
     if (!value.is_number_integer()) return type_error("value", "a whole number");
-    target = value.get<Int>();
+    const bool too_large = value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX;
+    const std::int64_t whole = too_large ? INT64_MAX : value.get<std::int64_t>();
+    if (too_large || whole < std::numeric_limits<Int>::min() || whole > std::numeric_limits<Int>::max()) {
+      return type_error("value", "a smaller number");
+    }
+    target = static_cast<Int>(whole);
     return Status();
   };
 }
@@ -136,7 +143,17 @@ Status read_learn(const Json& json, LearnSettings& s) {
                 {"brakes", brakes}});
 }
 
+Status check_parts(const Json& root) {
+  const std::set<std::string> known = {"name",     "title", "summary",   "stream", "sampling",
+                                       "user",     "learn", "protected", "gate",   "demo"};
+  for (const auto& [key, value] : root.items()) {
+    if (!known.contains(key)) return invalid_argument("\"" + key + "\" is unknown");
+  }
+  return {};
+}
+
 Status read_parts(const Json& root, Recipe& recipe) {
+  SLUICE_RETURN_IF_ERROR(check_parts(root));
   recipe.learn.max_tokens = recipe.task.sampling.max_tokens;
   if (root.contains("learn")) SLUICE_RETURN_IF_ERROR(read_learn(root["learn"], recipe.learn));
   SLUICE_RETURN_IF_ERROR(check(recipe.learn));

@@ -29,7 +29,8 @@ struct Recipe {
   DemoSettings demo;
 };
 
-// From text; `path` names it in errors. Unknown fields of "learn", "gate" and "demo" are refused by name.
+// From text; `path` names it in errors. Unknown parts, and unknown fields of "learn", "gate" and
+// "demo", are refused by name.
 Result<Recipe> parse_recipe(const std::string& json, const std::string& path);
 // A name looked up in the folder, or the path of a file.
 Result<Recipe> load_recipe(const std::string& name_or_file, const std::string& folder);

@@ -31,6 +31,7 @@ struct RuntimeOptions {
   int engine_threads = 0;              // 0 = half the cores, at least 1; all of them while no session trains
   int trainer_threads = 0;             // 0 = half the cores, at least 1
   std::int64_t kv_tokens = 16384;
+  bool discard_at_bound = false;       // nobody is there to ask at a plateau: back to the version in service (learning.md §8)
   bool resume_paused = true;           // a session that was running at the last exit comes back paused
 };
 
@@ -96,7 +97,8 @@ class Runtime {
   void on_swap(std::function<void(const SwapNotice&)> listener);
   // Until the running session's stream, trainer and gate are through; false at the deadline, or when no session runs.
   bool wait_session_finished(double seconds);
-  // k of n held-out prompts of the running session's recipe, answered by a version at live settings. Blocks.
+  // k of n held-out prompts of the running session's recipe, answered by a version at live settings; n = 0: as many as the
+  // recipe says. Blocks.
   Result<HeldOutScore> measure_held_out(VersionId version, int n);
 
   // Waits until the model is loaded, or failed (its reason), or `seconds` passed (kDeadline).

@@ -32,16 +32,7 @@ const char* kNoSession = "No session runs: start one first.";
 
 void Runtime::Impl::command_loop() {
   while (auto item = commands.pop()) {
-    CommandOutcome outcome;
-    if (stopping) {
-      outcome = refused(unavailable("The engine is stopping."));
-    } else {
-      try {
-        outcome = run(item->command);
-      } catch (const std::exception& e) {
-        outcome = refused(internal_error(std::string("The command failed: ") + e.what()));
-      }
-    }
+    const CommandOutcome outcome = run(item->command);
     if (!outcome.ok()) note(LogLevel::kWarning, "command", outcome.text);
     publish_snapshot();
     if (item->done) item->done(outcome);
@@ -50,13 +41,24 @@ void Runtime::Impl::command_loop() {
 
 void Runtime::Impl::ask_loop() {
   while (auto item = asks.pop()) {
-    CommandOutcome outcome = stopping ? refused(unavailable("The engine is stopping.")) : run(item->command);
+    const CommandOutcome outcome = run(item->command);
     if (item->done) item->done(outcome);
   }
 }
 
 CommandOutcome Runtime::Impl::run(Command& command) {
-  return std::visit([this](auto& c) { return handle(c); }, command);
+  if (stopping) return refused(unavailable("The engine is stopping."));
+  try {
+    return std::visit([this](auto& c) { return handle(c); }, command);
+  } catch (const std::exception& e) {
+    return refused(internal_error(std::string("The command failed: ") + e.what()));
+  }
+}
+
+// The loader brings up server and last session behind the model; until it is through nobody else touches them.
+Status Runtime::Impl::ready() const {
+  MutexLock lock(mu);
+  return phase == EnginePhase::kReady ? Status() : unavailable(model_error.empty() ? kNotLoaded : model_error);
 }
 
 CommandOutcome Runtime::Impl::handle(LoadModel& c) {
@@ -81,11 +83,12 @@ CommandOutcome Runtime::Impl::handle(LoadModel& c) {
 }
 
 CommandOutcome Runtime::Impl::handle(StartServer& c) {
-  if (!serving()) return refused(unavailable(kNotLoaded));
+  if (Status s = ready(); !s.ok()) return refused(std::move(s));
   if (session() && !session()->row().live_only) {
     return refused(conflict("A session sends its requests to this server: end it before moving the server."));
   }
   start_server(c.host.empty() ? options.host : c.host, c.port);
+  if (!session()) resume_session();  // one that the busy port kept out at the start
   MutexLock lock(mu);
   return server_error.empty() ? accepted("Listening on " + server_url + ".") : refused(conflict(server_error));
 }
@@ -98,6 +101,7 @@ Result<std::shared_ptr<Session>> Runtime::Impl::open_session(Recipe recipe, Sess
   parts.service = s->service.get();
   parts.model = s->system.model;
   parts.log = &log;
+  parts.discard_at_bound = options.discard_at_bound;
   parts.trainer_threads = options.trainer_threads > 0 ? options.trainer_threads : half_the_cores();
   if (!options.api_keys.empty()) parts.api_key = options.api_keys.front();
   {
@@ -127,9 +131,22 @@ Result<std::shared_ptr<Session>> Runtime::Impl::open_session(Recipe recipe, Sess
   return session;
 }
 
+Result<std::shared_ptr<Session>> Runtime::Impl::begin_session(Recipe recipe, SessionRow row, std::int64_t max_requests) {
+  // What the recipe does not say must be known after a restart, too.
+  SLUICE_RETURN_IF_ERROR(store->put_value(session_key(row.id, "max_requests"), std::to_string(max_requests)));
+  SLUICE_RETURN_IF_ERROR(
+      store->put_value(session_key(row.id, "bad_candidate"), recipe.demo.bad_candidate ? "yes" : "no"));
+  // Candidates of a session that ended were made for other prompts and another metric: their line is left.
+  for (const VersionRow& version : store->versions()) {
+    if (version.state != VersionState::kCandidate && version.state != VersionState::kEvaluating) continue;
+    SLUICE_RETURN_IF_ERROR(store->set_version_state(version.id, VersionState::kSuperseded));
+  }
+  return open_session(std::move(recipe), std::move(row), max_requests);
+}
+
 CommandOutcome Runtime::Impl::handle(StartSession& c) {
+  if (Status s = ready(); !s.ok()) return refused(std::move(s));
   const auto s = serving();
-  if (!s) return refused(unavailable(kNotLoaded));
   if (session()) return refused(conflict("A session runs already: end it first."));
   auto recipe = load_recipe(c.recipe, recipe_folder);
   if (!recipe.ok()) return refused(recipe.status());
@@ -140,6 +157,9 @@ CommandOutcome Runtime::Impl::handle(StartSession& c) {
   if (!c.gate_profile.empty()) {
     const auto profile = parse_gate_profile(c.gate_profile);
     if (!profile.ok()) return refused(profile.status());
+    if (!recipe->learn.brakes.enabled && *profile != GateProfile::kOff) {
+      return refused(invalid_argument("This recipe has its brakes off, which only gate profile \"off\" allows."));
+    }
     recipe->gate = gate_preset(*profile);
   }
   const std::int64_t max_requests = c.max_requests >= 0 ? c.max_requests : recipe->demo.requests;
@@ -156,9 +176,7 @@ CommandOutcome Runtime::Impl::handle(StartSession& c) {
   const auto id = store->add_session(row);
   if (!id.ok()) return refused(id.status());
   row.id = *id;
-  const std::string key = "session." + std::to_string(id->value) + ".max_requests";
-  if (Status put = store->put_value(key, std::to_string(max_requests)); !put.ok()) return refused(std::move(put));
-  auto session = open_session(std::move(recipe).value(), row, max_requests);
+  auto session = begin_session(std::move(recipe).value(), row, max_requests);
   if (!session.ok()) {
     if (Status ended = store->set_session_state(row.id, SessionState::kEnded); !ended.ok()) return refused(std::move(ended));
     return refused(session.status());
@@ -172,23 +190,26 @@ CommandOutcome Runtime::Impl::handle(StartSession& c) {
 
 CommandOutcome Runtime::Impl::handle(PauseSession&) {
   const auto s = session();
+  if (Status r = ready(); !r.ok()) return refused(std::move(r));
   if (!s) return refused(conflict(kNoSession));
+  s->pause();  // also when the disk is full and the row can't say so
   if (Status set = store->set_session_state(s->row().id, SessionState::kPaused); !set.ok()) return refused(std::move(set));
-  s->pause();
   return accepted("Paused: stream, trainer and gate stand still; " + name_of(store->serving_version()) + " serves on.");
 }
 
 CommandOutcome Runtime::Impl::handle(ResumeSession&) {
   const auto s = session();
+  if (Status r = ready(); !r.ok()) return refused(std::move(r));
   if (!s) return refused(conflict(kNoSession));
   if (Status set = store->set_session_state(s->row().id, SessionState::kRunning); !set.ok()) return refused(std::move(set));
-  s->resume_learning();
   s->resume();
-  return accepted("The session runs again.");
+  return accepted(serving()->registry->frozen() ? "The session runs again; learning stands still until you unfreeze."
+                                                : "The session runs again.");
 }
 
 CommandOutcome Runtime::Impl::handle(EndSession&) {
   const auto s = session();
+  if (Status r = ready(); !r.ok()) return refused(std::move(r));
   if (!s) return refused(conflict(kNoSession));
   stop_session();
   if (Status set = store->set_session_state(s->row().id, SessionState::kEnded); !set.ok()) return refused(std::move(set));
@@ -232,19 +253,20 @@ CommandOutcome Runtime::Impl::handle(Decide& c) {
 }
 
 CommandOutcome Runtime::Impl::handle(ServeBaseAndFreeze& c) {
-  if (!serving()) return refused(unavailable(kNotLoaded));
-  if (const auto running = session()) running->freeze_learning();
+  const auto s = serving();
+  if (!s) return refused(unavailable(kNotLoaded));
+  // Frozen first: nothing can be promoted between the two decisions.
+  if (!s->registry->frozen()) {
+    Decide freeze{"freeze", VersionId(), c.actor, c.note};
+    if (CommandOutcome out = handle(freeze); !out.ok()) return out;
+  }
   std::optional<CommandOutcome> rolled_back;
   if (store->serving_version() != kBaseVersion) {
     Decide back{"rollback", kBaseVersion, c.actor, c.note};
     rolled_back = handle(back);
     if (!rolled_back->ok()) return *rolled_back;
   }
-  if (!serving()->registry->frozen()) {
-    Decide freeze{"freeze", VersionId(), c.actor, c.note};
-    if (CommandOutcome out = handle(freeze); !out.ok()) return out;
-  }
-  CommandOutcome out = accepted("The base serves; nothing is learnt or promoted until you unfreeze and resume.");
+  CommandOutcome out = accepted("The base serves; nothing is learnt or promoted until you unfreeze.");
   if (rolled_back) out.decision = rolled_back->decision;
   return out;
 }
@@ -338,6 +360,11 @@ CommandOutcome Runtime::Impl::handle(ExportAdapter& c) {
   const auto s = serving();
   if (!s) return refused(unavailable(kNotLoaded));
   if (c.version == kBaseVersion) return refused(invalid_argument("Version 0 is the base: it has no adapter to export."));
+  const auto row = store->version(c.version);
+  if (!row) return refused(not_found("There is no version " + std::to_string(c.version.value) + "."));
+  if (row->state == VersionState::kPruned) {
+    return refused(not_found("The files of " + name_of(c.version) + " were deleted: only its row is kept."));
+  }
   if (Status e = export_peft(store->adapter_folder(c.version), *s->system.model, s->system.model->info().name, c.folder);
       !e.ok()) {
     return refused(std::move(e));

@@ -3,6 +3,7 @@
 // snapshot), and one for Ask, so that a long answer holds up nothing else.
 //
 // Stop order (engine.md §4): commands and asks -> session (driver, gate, trainer) -> HTTP -> engine -> threads -> store.
+// `store` stands near the top and is closed in the destructor's body: its writer calls back into this object to the end.
 #pragma once
 
 #include <atomic>
@@ -44,8 +45,10 @@ class Runtime::Impl {
 
   void start();
 
-  // runtime.cpp
-  void load(std::string path);
+  // runtime_impl.cpp
+  void load(const std::string& path);
+  Status load_and_serve(const std::string& path);
+  Status check_model_of_workspace(const ModelInfo& info);
   Status build_serving(LoadedSystem system);
   std::uint64_t submit(Command command, std::function<void(const CommandOutcome&)> done);
   CommandOutcome run_and_wait(Command command, const std::atomic<bool>* give_up);
@@ -66,7 +69,8 @@ class Runtime::Impl {
   // runtime_commands.cpp
   void command_loop();
   void ask_loop();
-  CommandOutcome run(Command& command);
+  CommandOutcome run(Command& command);   // never throws
+  Status ready() const;                   // or why a session or server can't be started now
   CommandOutcome handle(LoadModel& c);
   CommandOutcome handle(StartServer& c);
   CommandOutcome handle(StartSession& c);
@@ -81,6 +85,7 @@ class Runtime::Impl {
   CommandOutcome handle(Ask& c);
   CommandOutcome handle(ExportAdapter& c);
   Result<Answer> ask_one(const Ask& ask, std::optional<VersionId> version);
+  Result<std::shared_ptr<Session>> begin_session(Recipe recipe, SessionRow row, std::int64_t max_requests);
   Result<std::shared_ptr<Session>> open_session(Recipe recipe, SessionRow row, std::int64_t max_requests);
 
   // runtime_state.cpp
@@ -113,10 +118,10 @@ class Runtime::Impl {
   std::string model_path SLUICE_GUARDED_BY(mu);
   std::string server_url SLUICE_GUARDED_BY(mu);
   std::string server_error SLUICE_GUARDED_BY(mu);
-  std::string store_error SLUICE_GUARDED_BY(mu);
   std::shared_ptr<Serving> serving_ SLUICE_GUARDED_BY(mu);
   std::shared_ptr<Session> session_ SLUICE_GUARDED_BY(mu);
   std::shared_ptr<const EngineState> state SLUICE_GUARDED_BY(mu);
+  std::uint64_t snapshots_begun SLUICE_GUARDED_BY(mu) = 0, newest_snapshot SLUICE_GUARDED_BY(mu) = 0;
   std::vector<StoreListener> listeners SLUICE_GUARDED_BY(mu);
   std::function<void(const DriverEvent&)> on_request SLUICE_GUARDED_BY(mu);
   std::function<void(const SwapNotice&)> on_swap_notice SLUICE_GUARDED_BY(mu);
@@ -126,6 +131,8 @@ class Runtime::Impl {
   std::thread loader, commander, asker, housekeeper;
 };
 
+// Name of a stored value that belongs to a session.
+std::string session_key(SessionId session, const char* what);
 // Half the cores, at least one.
 int half_the_cores();
 

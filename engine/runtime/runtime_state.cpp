@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The housekeeping thread: curves that no single part owns, and the snapshot that the programs poll.
 #include <chrono>
+#include <exception>
 
 #include "runtime/runtime_impl.h"
 
@@ -22,7 +23,11 @@ void Runtime::Impl::housekeeping_loop() {
     while (events.try_pop()) {
     }
     Status kept;
-    if (event) kept = books.catch_up();
+    try {
+      if (event) kept = books.catch_up();
+    } catch (const std::exception& e) {
+      log.error("store", std::string("curves can't be kept up: ") + e.what());
+    }
     const SteadyTime now = Clock::system().steady();
     if (now >= next_speed) {
       next_speed = now + kSpeedEvery;
@@ -30,10 +35,6 @@ void Runtime::Impl::housekeeping_loop() {
       const auto running = session();
       const GeneratorStats stats = s ? s->engine->stats() : GeneratorStats();
       if (running && kept.ok() && stats.tokens_per_s > 0) kept = books.add_speed(running->row().id, stats.tokens_per_s);
-    }
-    {
-      MutexLock lock(mu);
-      store_error = kept.ok() ? "" : kept.message();
     }
     if (now >= next_snapshot) {
       publish_snapshot();
@@ -48,16 +49,18 @@ void Runtime::Impl::publish_snapshot() {
   auto next = std::make_shared<EngineState>();
   const auto s = serving();
   const auto running = session();
+  std::uint64_t number = 0;
   {
     MutexLock lock(mu);
+    number = ++snapshots_begun;
     next->phase = phase;
     next->loading_text = phase == EnginePhase::kLoading ? loading_text : "";
     next->model_error = model_error;
     next->model_path = model_path;
     next->server_url = server_url;
     next->server_error = server_error;
-    next->store_error = store_error;
   }
+  if (const Status health = store->health(); !health.ok()) next->store_error = health.message();
   next->data_folder = store->folder();
   next->serving = store->serving_version();
   next->serving_name = name_of(next->serving);
@@ -84,6 +87,8 @@ void Runtime::Impl::publish_snapshot() {
   next->rss_bytes = resident_memory();
   next->errors = errors;
   MutexLock lock(mu);
+  if (number < newest_snapshot) return;  // one begun later is there already: never show what was before a command
+  newest_snapshot = number;
   state = std::move(next);
 }
 

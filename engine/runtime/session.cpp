@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <deque>
+#include <exception>
 
 #include "learn_torch/step_runner.h"
 #include "base/seeds.h"
@@ -19,6 +20,12 @@ constexpr auto kLook = std::chrono::milliseconds(200);  // how soon a waiting th
 
 SteadyTime soon() { return Clock::system().steady() + kLook; }
 
+// Requests of the session with a whole answer; a stop cancels what is in flight, and those are asked again.
+std::int64_t answered(const StoreCounts& counts) {
+  const auto cut_short = counts.dropped.find("infra");
+  return counts.live_records - (cut_short == counts.dropped.end() ? 0 : cut_short->second);
+}
+
 }  // namespace
 
 Session::Session(SessionParts parts, Recipe recipe, SessionRow row, SessionCallbacks callbacks)
@@ -29,7 +36,7 @@ Session::~Session() { stop(); }
 Result<std::unique_ptr<Session>> Session::open(SessionParts parts, Recipe recipe, SessionRow row, std::int64_t max_requests,
                                                SessionCallbacks callbacks) {
   std::unique_ptr<Session> session(new Session(std::move(parts), std::move(recipe), std::move(row), std::move(callbacks)));
-  session->max_requests_ = max_requests;
+  session->max_requests_ = session->row_.live_only ? 0 : max_requests;
   SLUICE_RETURN_IF_ERROR(session->open_trainer());
   session->open_gate();
   if (!session->row_.live_only) SLUICE_RETURN_IF_ERROR(session->open_driver(max_requests));
@@ -46,6 +53,8 @@ Status Session::open_trainer() {
   trainer.adapter_name = recipe_.task.name;
   trainer.settings = recipe_.learn;
   trainer.settings.seed = row_.seed;
+  // A simulated user's batch of equal verdicts carries nothing new; sixteen accepts of a person are a wish.
+  if (row_.live_only) trainer.settings.skip_equal_rewards = false;
   trainer.log = parts_.log;
   TrainerCallbacks callbacks;
   callbacks.on_candidate = [this](VersionId) {
@@ -55,7 +64,8 @@ Status Session::open_trainer() {
   callbacks.on_bound = [this] {
     if (callbacks_.on_notice) {
       callbacks_.on_notice("The head is " + std::to_string(recipe_.learn.max_ahead) +
-                               " steps ahead of the version in service: training waits for the gate.", "");
+                               " steps ahead of the version in service: training waits for the gate. Where the gate holds "
+                               "every candidate, promote or reject one by hand.", "");
     }
   };
   SLUICE_ASSIGN_OR_RETURN(trainer_, Trainer::open(*parts_.store, *runner_, trainer, callbacks));
@@ -83,7 +93,7 @@ Status Session::open_driver(std::int64_t max_requests) {
   options.seed = row_.seed;
   options.concurrency = recipe_.demo.concurrency;
   options.max_requests = max_requests;
-  options.already_sent = parts_.store->counts(row_.id).live_records;
+  options.already_sent = answered(parts_.store->counts(row_.id));
   options.waiting = [store = parts_.store, id = row_.id] { return store->counts(id).waiting; };
   options.max_waiting = 2 * recipe_.learn.batch_size;
   options.on_event = callbacks_.on_request;
@@ -93,16 +103,16 @@ Status Session::open_driver(std::int64_t max_requests) {
 }
 
 void Session::start(bool paused) {
+  const bool frozen = parts_.registry->frozen();
   {
     MutexLock lock(mu_);
     paused_ = paused;
+    learning_frozen_ = frozen;
   }
-  trainer_->start(paused);
+  trainer_->start(paused || frozen);
   evaluator_->start(paused);
-  if (driver_) {
-    driver_->start(paused);
-    finisher_ = std::thread([this] { finish_loop(); });
-  }
+  if (driver_) driver_->start(paused);
+  if (driver_ || parts_.discard_at_bound) minder_ = std::thread([this] { mind(); });
 }
 
 void Session::pause() {
@@ -153,7 +163,7 @@ void Session::stop() {
     MutexLock lock(mu_);
     changed_.notify_all();
   }
-  if (finisher_.joinable()) finisher_.join();
+  if (minder_.joinable()) minder_.join();
   if (driver_) driver_->stop();
   evaluator_->stop();
   trainer_->stop();
@@ -181,6 +191,8 @@ void Session::on_decision(const DecisionRow& row) {
   if (row.kind == "rollback") {
     trainer_->rollback(row.version);
   } else if (row.kind == "gate" || (row.kind == "manual" && row.version.valid())) {
+    if (row.reason_code == manual_action_name(ManualAction::kFreeze)) freeze_learning();
+    if (row.reason_code == manual_action_name(ManualAction::kUnfreeze)) resume_learning();
     trainer_->on_decision(row.version, row.verdict, row.incumbent);
   }
   evaluator_->notify();
@@ -206,11 +218,44 @@ bool Session::bad_candidate_made() const {
                      [this](const VersionRow& v) { return v.session == row_.id && v.label == kBadLabel; });
 }
 
-void Session::finish_loop() {
-  if (max_requests_ <= 0) return;
-  while (!driver_->wait_done(soon())) {
-    if (stopping_) return;
+void Session::mind() {
+  try {
+    while (!stream_through()) {
+      if (stopping_) return;
+      leave_plateau();
+    }
+    finish();
+  } catch (const std::exception& e) {
+    if (callbacks_.on_notice) callbacks_.on_notice(std::string("The session can't come to its end by itself: ") + e.what(), "");
   }
+}
+
+bool Session::stream_through() {
+  if (driver_ && max_requests_ > 0) return driver_->wait_done(soon());
+  MutexLock lock(mu_);
+  if (!stopping_) changed_.wait_until(mu_, soon());
+  return false;
+}
+
+void Session::leave_plateau() {
+  if (!parts_.discard_at_bound) return;
+  {
+    MutexLock lock(mu_);
+    if (paused_ || learning_frozen_) return;
+  }
+  // Looked at before and after the gate: a verdict that came between the looks is still in the trainer's queue.
+  const auto at_bound = [this] {
+    return trainer_->wait_idle(Clock::system().steady()) && trainer_->status().state == TrainerState::kAtBound;
+  };
+  if (!at_bound() || !evaluator_->wait_idle(Clock::system().steady()) || !at_bound()) return;
+  if (callbacks_.on_notice) {
+    callbacks_.on_notice("The gate proved none of the candidates of " + std::to_string(recipe_.learn.max_ahead) +
+                             " steps: the head goes back to the version in service.", "");
+  }
+  trainer_->discard();
+}
+
+void Session::finish() {
   if (stopping_ || !wait_all_idle()) return;
   if (recipe_.demo.bad_candidate && !bad_candidate_made()) {
     if (callbacks_.on_notice) {
@@ -236,7 +281,7 @@ bool Session::wait_finished(SteadyTime deadline) {
 StreamProgress Session::stream_progress() const {
   StreamProgress p;
   const StoreCounts counts = parts_.store->counts(row_.id);
-  p.requests = counts.live_records;
+  p.requests = answered(counts);
   p.accepted = counts.accepted;
   p.rejected = counts.rejected;
   p.max_requests = max_requests_;
@@ -312,7 +357,7 @@ Result<HeldOutScore> Session::measure_held_out(VersionId version, int n, const s
   score.has_protected = !recipe_.task.protected_metric.rules.empty();
   const auto& pool = recipe_.task.held_out;
   const auto order = seeded_permutation(pool.size(), row_.seed ^ 0x9e3779b97f4a7c15ULL);
-  const std::size_t total = std::min<std::size_t>(order.size(), static_cast<std::size_t>(std::max(0, n)));
+  const std::size_t total = std::min(order.size(), static_cast<std::size_t>(n > 0 ? n : recipe_.demo.heldout));
   std::deque<std::pair<const TaskPrompt*, std::unique_ptr<PendingAnswer>>> flight;
   std::size_t next = 0;
   const auto gone = [this, cancel] { return stopping_ || (cancel && *cancel); };

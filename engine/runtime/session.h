@@ -34,6 +34,9 @@ struct SessionParts {
   std::string server_url;      // where the driver sends its requests
   std::string api_key;
   int trainer_threads = 1;
+  // At max_ahead with nothing proven and nothing left to measure: back to the version in service by itself, where nobody
+  // is there to ask (learning.md §8).
+  bool discard_at_bound = false;
 };
 
 struct SessionCallbacks {
@@ -63,7 +66,8 @@ class Session {
   void pause();    // stream, trainer and gate stand still; serving goes on
   void resume();
   void stop();     // idempotent
-  // Learning stands still until resume_learning(); stream and gate go on (the "freeze learning" of the window).
+  // Learning stands still until resume_learning(), whatever resume() says. It follows the registry's freezing by itself;
+  // called by hand it is there before the decision's row is.
   void freeze_learning();
   void resume_learning();
 
@@ -79,7 +83,8 @@ class Session {
   bool finished() const { return finished_.load(); }
   bool wait_finished(SteadyTime deadline);
 
-  // Answers `n` held-out prompts with a version, at live settings, and scores them. Blocks; `cancel` ends it early.
+  // Answers `n` held-out prompts (0: as many as the recipe says) with a version, at live settings, and scores them. Blocks;
+  // `cancel` ends it early.
   Result<HeldOutScore> measure_held_out(VersionId version, int n, const std::atomic<bool>* cancel = nullptr);
 
  private:
@@ -87,10 +92,12 @@ class Session {
   Status open_trainer();
   void open_gate();
   Status open_driver(std::int64_t max_requests);
-  void finish_loop();                 // the finishing thread
+  void mind();                        // the minding thread: plateaus, and how the session ends
+  bool stream_through();
+  void leave_plateau();
+  void finish();
   bool bad_candidate_made() const;
   bool wait_all_idle();
-  VersionId judged_bad_candidate() const;
 
   const SessionParts parts_;
   const Recipe recipe_;
@@ -104,7 +111,7 @@ class Session {
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<Driver> driver_;    // null when live only
 
-  std::thread finisher_;
+  std::thread minder_;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> stopped_{false};
   std::atomic<bool> finished_{false};
