@@ -96,8 +96,9 @@ int main(int argc, char** argv) {
     window.setRecentWorkspaces(rememberWorkspace(QString()));
     if (parser.isSet(demo) || parser.isSet(recipe)) window.startDemoWhenReady(parser.value(recipe));
     // Another workspace means another engine and another lock: a new process, so that this one's work is not cut off.
-    QObject::connect(&window, &MainWindow::workspaceRequested, &window, [](const QString& chosen) {
-      QProcess::startDetached(QCoreApplication::applicationFilePath(), {QStringLiteral("--data"), chosen});
+    QObject::connect(&window, &MainWindow::workspaceRequested, &window, [&window](const QString& chosen) {
+      const bool started = QProcess::startDetached(QCoreApplication::applicationFilePath(), {QStringLiteral("--data"), chosen});
+      if (started && !window.bridge()) window.close();  // nothing is open here
     });
     window.show();
     // After the first paint: loading libraries, store and model must not hold it up.

@@ -87,6 +87,14 @@ class PureTest : public QObject {
     QCOMPARE(tickInterval({0, 0}, 4), 1.0);
   }
 
+  void aConstantWithNoiseInItsLastBitsHasAnAxis() {
+    const double value = 1.4, noisy = std::nextafter(value, 2.0);
+    const Range range = autoRange({{0, value}, {1, noisy}});
+    QVERIFY(range.high - range.low > 0.05);
+    const double tick = tickInterval({value, noisy}, 4);
+    QVERIFY(value + tick > noisy);
+  }
+
   void diffNamesWhatChanged() {
     const auto pieces = wordDiff(QStringLiteral("The sky is blue today."), QStringLiteral("The sky is grey today."));
     QString removed, added, before, after;

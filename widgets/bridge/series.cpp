@@ -109,14 +109,17 @@ Range autoRange(const std::vector<CurvePoint>& points) {
     high = std::max(high, point.y);
   }
   if (!(low <= high)) return {0, 1};
-  const double margin = high > low ? 0.05 * (high - low) : std::max(0.05 * std::abs(high), 1e-3);
+  // A constant whose smoothing differs in the last bits is a constant: a range of a few bits has no ticks to draw.
+  const double size = std::max(std::abs(low), std::abs(high));
+  const double margin = high - low > 1e-6 * size ? 0.05 * (high - low) : std::max(0.05 * size, 1e-3);
   return {low - margin, high + margin};
 }
 
 double tickInterval(const Range& range, int count) {
   const double span = range.high - range.low;
   if (!(span > 0) || count <= 0) return 1;
-  const double raw = span / count;
+  // Never so small that adding it to an end of the range changes nothing: whoever counts ticks would not come to an end.
+  const double raw = std::max(span / count, 1e-9 * std::max(std::abs(range.low), std::abs(range.high)));
   const double power = std::pow(10.0, std::floor(std::log10(raw)));
   for (const double factor : {1.0, 2.0, 5.0}) {
     if (raw <= factor * power) return factor * power;

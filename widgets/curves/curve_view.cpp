@@ -28,6 +28,15 @@ QList<QPointF> toPoints(const std::vector<CurvePoint>& points) {
   return out;
 }
 
+// Range and ticks, in an order that never has many ticks in between: a wide range with the ticks of a narrow one holds
+// millions of labels.
+void setAxis(QValueAxis* axis, const Range& range, int ticks) {
+  const double interval = tickInterval(range, ticks);
+  if (interval > axis->tickInterval()) axis->setTickInterval(interval);
+  axis->setRange(range.low, range.high);
+  axis->setTickInterval(interval);
+}
+
 }  // namespace
 
 struct CurveView::Chart {
@@ -67,6 +76,7 @@ CurveView::CurveView(QWidget* parent) : QWidget(parent), m_chart(std::make_uniqu
   for (QValueAxis* axis : {m_chart->x, m_chart->y}) {
     axis->setLabelFormat(QStringLiteral("%g"));
     axis->setTickType(QValueAxis::TicksDynamic);
+    axis->setTickAnchor(0);
   }
   m_chart->chart->addAxis(m_chart->x, Qt::AlignBottom);
   m_chart->chart->addAxis(m_chart->y, Qt::AlignLeft);
@@ -181,12 +191,8 @@ void CurveView::refresh() {
     }
   }
   const Range y = m_fixedY.value_or(autoRange(visible));
-  m_chart->x->setRange(m_x.low, m_x.high);
-  m_chart->x->setTickInterval(tickInterval(m_x, 6));
-  m_chart->x->setTickAnchor(0);
-  m_chart->y->setRange(y.low, y.high);
-  m_chart->y->setTickInterval(tickInterval(y, 4));
-  m_chart->y->setTickAnchor(0);
+  setAxis(m_chart->x, m_x, 6);
+  setAxis(m_chart->y, y, 4);
   layoutOverlays();
 }
 

@@ -15,6 +15,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "shell/theme.h"
+
 namespace sluice::gui {
 namespace {
 
@@ -149,7 +151,9 @@ void CurvesPage::addCard(const QString& id, const QString& title, const QString&
   card.placeholder = new QLabel(empty, frame);
   card.placeholder->setAlignment(Qt::AlignCenter);
   card.placeholder->setWordWrap(true);
-  card.placeholder->setEnabled(false);
+  QPalette muted = card.placeholder->palette();
+  muted.setColor(QPalette::WindowText, Theme(palette()).mutedText());
+  card.placeholder->setPalette(muted);
   card.placeholder->setMinimumHeight(card.view->minimumHeight());
   card.view->hide();
   auto* head = new QHBoxLayout;

@@ -326,8 +326,9 @@ void GatePanel::takeDecisions(const Rows<DecisionRow>& rows) {
     rejected += row.verdict == Verdict::kReject;
     held += row.verdict == Verdict::kHold;
   }
-  m_rejections->setText(tr("Rejected %1 of the candidates with a final verdict; held: %2.")
-                            .arg(rateText(rejected, rejected + promoted)).arg(held));
+  m_rejections->setText(rejected + promoted + held == 0 ? tr("None yet: the first comes a few updates into a session.")
+                                                        : tr("Rejected %1 of the candidates with a final verdict; held: %2.")
+                                                              .arg(rateText(rejected, rejected + promoted)).arg(held));
   showHeld();
   if (draftDiffers()) m_whatIfTimer.start();
 }

@@ -32,6 +32,7 @@ IntakeCard::IntakeCard(EngineBridge& bridge, QWidget* parent)
   bold.setBold(true);
   m_session->setFont(bold);
   m_now->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+  row->setSpacing(10);
   row->addWidget(m_session);
   row->addWidget(m_now, 1);
   layout->addLayout(row);

@@ -55,7 +55,7 @@ void InfoBar::show(const QString& id, Severity severity, const QString& text, co
   label->setObjectName(QStringLiteral("text"));
   label->setWordWrap(true);
   label->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
-  row->addWidget(word, 0, Qt::AlignTop);
+  row->addWidget(word);
   row->addWidget(label, 1);
   if (!action.isEmpty()) {
     auto* button = new QPushButton(action, bar);
@@ -64,14 +64,14 @@ void InfoBar::show(const QString& id, Severity severity, const QString& text, co
       dismiss(id);
       if (onAction) onAction();
     });
-    row->addWidget(button, 0, Qt::AlignTop);
+    row->addWidget(button);
   }
   auto* close = new QToolButton(bar);
   close->setText(QStringLiteral("×"));
   close->setAutoRaise(true);
   close->setAccessibleName(tr("Dismiss"));
   connect(close, &QToolButton::clicked, this, [this, id] { dismiss(id); });
-  row->addWidget(close, 0, Qt::AlignTop);
+  row->addWidget(close);
   m_layout->addWidget(bar);
   m_bars.insert(id, bar);
   setVisible(true);

@@ -141,6 +141,12 @@ void StartPage::setRecentWorkspaces(const QStringList& folders) {
 void StartPage::showProblem(const QString& text) {
   m_problem->setText(text);
   m_problem->setVisible(!text.isEmpty());
+  QFont bold = m_problem->font();
+  bold.setBold(true);
+  m_problem->setFont(bold);
+  // What would be said while it opens is no longer true.
+  m_modelLine->setVisible(text.isEmpty());
+  m_serverLine->setText(tr("The server runs where a workspace is open."));
 }
 
 void StartPage::showModelFit(const QString& text) {

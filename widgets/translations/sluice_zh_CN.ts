@@ -344,6 +344,10 @@
             <translation>E %1 / %2 上线 · F %3 / %4 拒绝</translation>
         </message>
         <message>
+            <source>None yet: the first comes a few updates into a session.</source>
+            <translation>还没有:会话开始几次更新之后会有第一个。</translation>
+        </message>
+        <message>
             <source>Rejected %1 of the candidates with a final verdict; held: %2.</source>
             <translation>有最终判定的候选中拒绝了 %1;暂缓:%2。</translation>
         </message>
@@ -1272,6 +1276,10 @@ Every answer and verdict is saved. A session that runs now can be resumed at the
         <message>
             <source>None yet: the demo makes the first one.</source>
             <translation>还没有:演示会创建第一个。</translation>
+        </message>
+        <message>
+            <source>The server runs where a workspace is open.</source>
+            <translation>服务器在打开了工作区的窗口里运行。</translation>
         </message>
         <message>
             <source>Opening the workspace …</source>
