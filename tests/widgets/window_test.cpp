@@ -109,6 +109,16 @@ class WindowTest : public QObject {
     QCOMPARE(f.window.mode(), MainWindow::Mode::kOperate);
   }
 
+  void theDemoFindsAFreePort() {
+    Fixture f;
+    f.engine->setState([](EngineState& s) { s.server_error = "Port 8080 is in use by another program."; });
+    QTRY_VERIFY(f.window.infoBar()->has(QStringLiteral("server")));
+    QTest::mouseClick(f.find<QPushButton>("runDemo"), Qt::LeftButton);
+    QTRY_COMPARE(f.engine->commandsOf<StartSession>().size(), std::size_t{1});
+    QCOMPARE(f.engine->commandsOf<StartServer>().size(), std::size_t{1});
+    QCOMPARE(f.engine->commandsOf<StartServer>().front().port, 0);
+  }
+
   void aBusyPortIsSaidWithAWayOut() {
     Fixture f;
     f.engine->setState([](EngineState& s) { s.server_error = "Port 8080 is in use by another program."; });

@@ -145,7 +145,7 @@ QWidget* InspectPage::makeRecords() {
   m_table->horizontalHeader()->setSectionResizeMode(RecordModel::kReply, QHeaderView::Stretch);
   const int em = fontMetrics().averageCharWidth();
   m_table->setColumnWidth(RecordModel::kPrompt, em * 40);
-  m_table->setColumnWidth(RecordModel::kVerdict, em * 26);
+  m_table->setColumnWidth(RecordModel::kVerdict, em * 34);
   m_table->setColumnWidth(RecordModel::kFate, em * 18);
   m_table->setAccessibleName(tr("Records"));
   layout->addLayout(row);

@@ -32,6 +32,9 @@ QList<QPointF> toPoints(const std::vector<CurvePoint>& points) {
 // millions of labels.
 void setAxis(QValueAxis* axis, const Range& range, int ticks) {
   const double interval = tickInterval(range, ticks);
+  // As many decimals as the ticks need: summed-up ticks miss a round zero by a bit, which %g would spell out.
+  const int decimals = interval < 1 ? static_cast<int>(std::ceil(-std::log10(interval) - 1e-9)) : 0;
+  axis->setLabelFormat(decimals <= 4 && std::abs(range.high) < 1e6 ? QStringLiteral("%.%1f").arg(decimals) : QStringLiteral("%.3g"));
   if (interval > axis->tickInterval()) axis->setTickInterval(interval);
   axis->setRange(range.low, range.high);
   axis->setTickInterval(interval);
@@ -74,7 +77,6 @@ CurveView::CurveView(QWidget* parent) : QWidget(parent), m_chart(std::make_uniqu
   m_chart->x = new QValueAxis(m_chart->chart);
   m_chart->y = new QValueAxis(m_chart->chart);
   for (QValueAxis* axis : {m_chart->x, m_chart->y}) {
-    axis->setLabelFormat(QStringLiteral("%g"));
     axis->setTickType(QValueAxis::TicksDynamic);
     axis->setTickAnchor(0);
   }

@@ -118,6 +118,8 @@ QWidget* GatePanel::makeThresholds() {
   m_whatIf = new QLabel(box);
   m_whatIf->setObjectName(QStringLiteral("whatIf"));
   m_whatIf->setWordWrap(true);
+  m_whatIf->setAlignment(Qt::AlignTop | Qt::AlignLeft);
+  m_whatIf->setMinimumHeight(2 * fontMetrics().lineSpacing());  // the buttons below stay where they are
   layout->addWidget(m_whatIf);
   auto* row = new QHBoxLayout;
   m_note = new QLineEdit(box);
@@ -152,6 +154,7 @@ void GatePanel::addRow(QWidget* parent, QGridLayout* grid, const ThresholdSpec& 
   row.spin->setSingleStep(spec.step);
   row.spin->setObjectName(QStringLiteral("spin_") + spec.path.join(QLatin1Char('.')));
   row.changed = new QLabel(parent);
+  row.changed->setMinimumWidth(fontMetrics().horizontalAdvance(tr("was %1").arg(QStringLiteral("0.55"))));
   for (QWidget* control : {static_cast<QWidget*>(row.slider), static_cast<QWidget*>(row.spin)}) {
     control->setAccessibleName(spec.name);
     control->setAccessibleDescription(spec.meaning);
