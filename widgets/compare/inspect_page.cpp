@@ -138,6 +138,7 @@ QWidget* InspectPage::makeRecords() {
   m_table->setSelectionBehavior(QAbstractItemView::SelectRows);
   m_table->setSelectionMode(QAbstractItemView::ExtendedSelection);
   m_table->verticalHeader()->hide();
+  m_table->horizontalHeader()->setHighlightSections(false);
   m_table->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 6);
   m_table->setShowGrid(false);
   m_table->setAlternatingRowColors(true);

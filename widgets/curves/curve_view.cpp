@@ -86,7 +86,7 @@ CurveView::CurveView(QWidget* parent) : QWidget(parent), m_chart(std::make_uniqu
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addWidget(m_chart->view);
   setFocusPolicy(Qt::StrongFocus);
-  setMinimumSize(fontMetrics().averageCharWidth() * 34, fontMetrics().height() * 9);
+  setMinimumSize(fontMetrics().averageCharWidth() * 24, fontMetrics().height() * 8);
   connect(m_chart->chart, &QChart::plotAreaChanged, this, &CurveView::layoutOverlays);
   applyTheme();
 }

@@ -57,7 +57,7 @@ CurvesPage::CurvesPage(EngineBridge& bridge, QWidget* parent)
   auto* scroll = new QScrollArea(this);
   scroll->setWidgetResizable(true);
   scroll->setFrameShape(QFrame::NoFrame);
-  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAsNeeded);
   auto* holder = new QWidget(scroll);
   m_grid = new QGridLayout(holder);
   m_grid->setContentsMargins(0, 0, 6, 6);

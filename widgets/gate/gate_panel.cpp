@@ -68,7 +68,7 @@ void setAt(QJsonObject& object, const QStringList& path, const QJsonValue& value
 GatePanel::GatePanel(EngineBridge& bridge, QWidget* parent) : QWidget(parent), m_bridge(bridge) {
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(6, 6, 6, 6);
-  setMinimumWidth(fontMetrics().averageCharWidth() * 46);
+  setMinimumWidth(fontMetrics().averageCharWidth() * 40);
   layout->addWidget(makeProgress());
   layout->addWidget(makeThresholds());
   layout->addWidget(makeVerdicts(), 1);

@@ -16,6 +16,8 @@ namespace {
 
 QString verdictWord(const DecisionRow& row) {
   if (row.kind == "rollback") return VerdictCard::tr("↶ Rolled back to");
+  if (row.reason_code == "freeze") return VerdictCard::tr("‖ Serving frozen at");
+  if (row.reason_code == "unfreeze") return VerdictCard::tr("▶ Serving unfrozen at");
   switch (row.verdict) {
     case Verdict::kPromote: return row.forced ? VerdictCard::tr("▲ Promoted (forced)") : VerdictCard::tr("▲ Promoted");
     case Verdict::kReject: return VerdictCard::tr("✕ Rejected");
@@ -51,7 +53,7 @@ VerdictCard::VerdictCard(const DecisionRow& row, QWidget* parent) : QFrame(paren
   text->setTextInteractionFlags(Qt::TextSelectableByMouse);
   layout->addWidget(head);
   layout->addWidget(text);
-  if (!row.note.empty() && row.note != row.reason_text) {
+  if (!row.note.empty() && row.reason_text.find(row.note) == std::string::npos) {
     auto* note = new QLabel(tr("Note: %1").arg(QString::fromStdString(row.note)), this);
     note->setTextFormat(Qt::PlainText);
     note->setWordWrap(true);

@@ -34,6 +34,7 @@ TimelinePage::TimelinePage(EngineBridge& bridge, QWidget* parent)
   m_table->setSelectionMode(QAbstractItemView::SingleSelection);
   m_table->setEditTriggers(QAbstractItemView::NoEditTriggers);
   m_table->verticalHeader()->hide();
+  m_table->horizontalHeader()->setHighlightSections(false);
   m_table->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 6);
   m_table->setShowGrid(false);
   m_table->horizontalHeader()->setSectionResizeMode(kDecision, QHeaderView::Stretch);
@@ -98,7 +99,8 @@ const VersionRow* TimelinePage::row(VersionId version) const {
 
 const DecisionRow* TimelinePage::lastDecision(VersionId version) const {
   for (auto it = m_decisions.rbegin(); it != m_decisions.rend(); ++it) {
-    if (it->version == version && it->kind != "startup") return &*it;
+    const bool about = it->reason_code != "freeze" && it->reason_code != "unfreeze";  // of the service, not of the version
+    if (it->version == version && it->kind != "startup" && about) return &*it;
   }
   return nullptr;
 }

@@ -300,12 +300,12 @@
             <translation>放弃</translation>
         </message>
         <message>
-            <source>Verdicts, newest first</source>
-            <translation>判定,最新在前</translation>
-        </message>
-        <message>
             <source>was %1</source>
             <translation>原为 %1</translation>
+        </message>
+        <message>
+            <source>Verdicts, newest first</source>
+            <translation>判定,最新在前</translation>
         </message>
         <message>
             <source>Move a threshold to see what it would have done to past decisions.</source>
@@ -954,12 +954,12 @@
             <translation>解冻服务(&amp;F)</translation>
         </message>
         <message>
-            <source>Starting the demo …</source>
-            <translation>正在启动演示…</translation>
-        </message>
-        <message>
             <source>The curve at the top left should rise within minutes. On the right: move a threshold and apply it. Below: choose a version that served and roll back. In “Label” (Ctrl+3) your own verdicts train the next update.</source>
             <translation>左上的曲线几分钟内就会上升。右侧:移动一个阈值并应用。下方:选一个服务过的版本并回滚。在“标注”(Ctrl+3)里,您自己的判定会用于下一次更新。</translation>
+        </message>
+        <message>
+            <source>Starting the demo …</source>
+            <translation>正在启动演示…</translation>
         </message>
         <message>
             <source>Starting the session …</source>
@@ -1416,6 +1416,14 @@ Every answer and verdict is saved. A session that runs now can be resumed at the
         <message>
             <source>↶ Rolled back to</source>
             <translation>↶ 回滚到</translation>
+        </message>
+        <message>
+            <source>‖ Serving frozen at</source>
+            <translation>‖ 服务冻结于</translation>
+        </message>
+        <message>
+            <source>▶ Serving unfrozen at</source>
+            <translation>▶ 服务解冻于</translation>
         </message>
         <message>
             <source>▲ Promoted (forced)</source>
