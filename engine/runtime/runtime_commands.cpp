@@ -8,6 +8,7 @@
 #include "release/gate_json.h"
 #include "runtime/conditions.h"
 #include "runtime/runtime_impl.h"
+#include "store/desk.h"
 
 namespace sluice {
 namespace {
@@ -322,7 +323,7 @@ Result<Answer> Runtime::Impl::ask_one(const Ask& ask, std::optional<VersionId> v
   request.sampling.top_p = static_cast<float>(sampling.top_p);
   request.sampling.seed = ask.seed.value_or(std::random_device()() & 0x7fffffffULL);
   request.max_tokens = ask.max_tokens > 0 ? ask.max_tokens : running ? sampling.max_tokens : 128;
-  request.route = "workbench";
+  request.route = kDeskRoute;
   if (running) request.session = running->row().id;
   if (version) {
     SLUICE_ASSIGN_OR_RETURN(const VersionPass pass, s->registry->make_pass(*version));

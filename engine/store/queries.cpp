@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Reads: every list is paged by key and no cursor outlives its call.
 #include "store/store_impl.h"
+#include "store/desk.h"
 
 namespace sluice {
 namespace {
@@ -150,8 +151,9 @@ std::vector<LabelledRecord> Store::trainable(SessionId session, int limit) const
     db.exec("BEGIN");  // one snapshot for the watermark, the records and their labels
     const std::int64_t watermark = query_value(
         db, std::int64_t{INT64_MAX},
-        "SELECT min(seq) FROM record WHERE fate = '' AND " + std::string(kMayTrain) + " AND served_us >= ? AND session = ?",
-        open_since, session);
+        "SELECT min(seq) FROM record WHERE fate = '' AND " + std::string(kMayTrain) +
+            " AND served_us >= ? AND session = ? AND route <> ?",
+        open_since, session, std::string(kDeskRoute));
     std::vector<RecordRow> rows = query_rows<RecordRow>(
         db,
         "WHERE session = ? AND fate = 'waiting' AND (seq < ? OR EXISTS (SELECT 1 FROM feedback f WHERE f.record = record.id "

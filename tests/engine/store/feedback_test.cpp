@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // States of feedback (serving.md §2.2) and what may train (learning.md §2.2).
 #include "store_fixture.h"
+#include "store/desk.h"
 
 namespace sluice {
 namespace {
@@ -167,6 +168,17 @@ TEST_F(FeedbackTest, WatermarkKeepsServingOrder) {
   EXPECT_EQ(trainable(), (std::vector<RecordId>{r[0].id, r[2].id, r[3].id}));
   add_batch(session, {r[0].id, r[2].id});
   EXPECT_EQ(trainable(), std::vector<RecordId>{r[3].id});
+}
+
+TEST_F(FeedbackTest, ARequestOfTheWorkbenchHoldsNobodyUp) {
+  auto row = make_record(session);
+  row.route = kDeskRoute;
+  const auto tried = store->add_record(row).value();
+  const auto next = add_record(session);
+  post(label(next.id));
+  EXPECT_EQ(trainable(), std::vector<RecordId>{next.id});
+  post(label(tried.id, FeedbackKind::kAccept, FeedbackSource::kHuman));
+  EXPECT_EQ(trainable(), (std::vector<RecordId>{tried.id, next.id}));
 }
 
 TEST_F(FeedbackTest, ManyUnlabelledRecordsDoNotStarveTheTrainer) {

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// How the rows of what a person asks in the workbench are told from a client's.
+#pragma once
+
+namespace sluice {
+
+// RecordRow::route of such a request. It waits for that person, if for anybody, so it never holds up the records behind it
+// (Store::trainable).
+inline constexpr const char* kDeskRoute = "workbench";
+
+}  // namespace sluice
