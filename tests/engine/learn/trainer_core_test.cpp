@@ -317,7 +317,7 @@ TEST_F(TrainerCoreTest, RecordsThatCannotTrainDoNotHideThoseThatCan) {
 
 TEST_F(TrainerCoreTest, ABrakeStopsWithANotice) {
   runner_.on_stats = [](int, StepStats& s) {
-    s.fresh_tokens = 100;
+    s.fresh_tokens = 600;
     s.fresh_abs_kl = 2;
   };
   serve_mixed(8);
