@@ -370,6 +370,12 @@ void StepGate::allow(std::int64_t steps) {
   changed_.notify_all();
 }
 
+void StepGate::allow_begun() {
+  MutexLock lock(mu_);
+  allowed_ = std::max(allowed_, arrived_);
+  changed_.notify_all();
+}
+
 void StepGate::open() {
   MutexLock lock(mu_);
   open_ = true;

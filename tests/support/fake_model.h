@@ -92,6 +92,7 @@ class StepGate {
 
   Status pass();                            // the model's side: waits for leave
   void allow(std::int64_t steps);           // this many more
+  void allow_begun();                       // those that have begun, none of the later ones
   void open();                              // no limit from now on
   void wait_arrived(std::int64_t steps);    // until so many steps have begun (whether or not they had to wait)
 
