@@ -19,6 +19,20 @@ std::optional<std::int32_t> optional_id(const GgufFile& file, const char* key) {
   return id.ok() ? std::optional<std::int32_t>(static_cast<std::int32_t>(*id)) : std::nullopt;
 }
 
+// Older files name three of the markers otherwise.
+FimIds fim_of(const GgufFile& file) {
+  const auto id = [&](const char* key, const char* older) {
+    const auto found = optional_id(file, key);
+    return found || older == nullptr ? found : optional_id(file, older);
+  };
+  return {.prefix = id("tokenizer.ggml.fim_pre_token_id", "tokenizer.ggml.prefix_token_id"),
+          .suffix = id("tokenizer.ggml.fim_suf_token_id", "tokenizer.ggml.suffix_token_id"),
+          .middle = id("tokenizer.ggml.fim_mid_token_id", "tokenizer.ggml.middle_token_id"),
+          .pad = id("tokenizer.ggml.fim_pad_token_id", nullptr),
+          .repo = id("tokenizer.ggml.fim_rep_token_id", nullptr),
+          .file = id("tokenizer.ggml.fim_sep_token_id", nullptr)};
+}
+
 Result<Vocabulary> vocabulary_of(const GgufFile& file) {
   Vocabulary v;
   SLUICE_ASSIGN_OR_RETURN(v.model, file.get_string("tokenizer.ggml.model"));
@@ -29,7 +43,16 @@ Result<Vocabulary> vocabulary_of(const GgufFile& file) {
     v.types.reserve(types.size());
     for (const std::int32_t type : types) v.types.push_back(static_cast<TokenType>(type));
   }
-  SLUICE_ASSIGN_OR_RETURN(v.merges, file.string_array("tokenizer.ggml.merges"));
+  if (v.model == "gpt2" || file.has("tokenizer.ggml.merges")) {
+    SLUICE_ASSIGN_OR_RETURN(v.merges, file.string_array("tokenizer.ggml.merges"));
+  }
+  if (file.has("tokenizer.ggml.scores")) {
+    SLUICE_ASSIGN_OR_RETURN(v.scores, file.float_array("tokenizer.ggml.scores"));
+  }
+  if (file.has("tokenizer.ggml.add_space_prefix")) {
+    SLUICE_ASSIGN_OR_RETURN(v.add_space_prefix, file.get_bool_or("tokenizer.ggml.add_space_prefix", true));
+  }
+  v.fim = fim_of(file);
   v.bos = optional_id(file, "tokenizer.ggml.bos_token_id");
   v.eos = optional_id(file, "tokenizer.ggml.eos_token_id");
   v.eot = optional_id(file, "tokenizer.ggml.eot_token_id");

@@ -117,7 +117,10 @@ Status Tokenizer::Impl::read_merges() {
 Status Tokenizer::Impl::read_special_ids() {
   const std::pair<const char*, std::optional<std::int32_t>> named[] = {
       {"bos", vocabulary.bos}, {"eos", vocabulary.eos}, {"eot", vocabulary.eot},
-      {"unknown", vocabulary.unk}, {"padding", vocabulary.pad}};
+      {"unknown", vocabulary.unk}, {"padding", vocabulary.pad},
+      {"fim prefix", vocabulary.fim.prefix}, {"fim suffix", vocabulary.fim.suffix},
+      {"fim middle", vocabulary.fim.middle}, {"fim pad", vocabulary.fim.pad},
+      {"fim repository", vocabulary.fim.repo}, {"fim file", vocabulary.fim.file}};
   const auto check = [&](const char* name, std::int32_t id) -> Status {
     if (in_range(id)) return {};
     return invalid_argument("the model file's " + std::string(name) + " token id " + std::to_string(id) +
@@ -309,6 +312,7 @@ std::optional<std::int32_t> Tokenizer::bos() const { return impl_->vocabulary.bo
 std::optional<std::int32_t> Tokenizer::eos() const { return impl_->vocabulary.eos; }
 bool Tokenizer::add_bos() const { return impl_->vocabulary.add_bos; }
 bool Tokenizer::add_eos() const { return impl_->vocabulary.add_eos; }
+const FimIds& Tokenizer::fim() const { return impl_->vocabulary.fim; }
 std::string Tokenizer::bos_text() const { return bos() ? std::string(piece(*bos())) : std::string(); }
 std::string Tokenizer::eos_text() const { return eos() ? std::string(piece(*eos())) : std::string(); }
 

@@ -19,6 +19,7 @@ namespace sluice {
 struct EncodeOptions {
   bool parse_special = false;  // whether the text of a control token becomes that token
   bool add_special = false;    // whether bos / eos are put around, where the vocabulary asks for them
+  bool continues = false;      // the text stands behind other text: SentencePiece puts no space before it
 };
 
 // A stretch of a prompt. Neighbours are split and merged as one text, so that ids are those of the whole prompt; only
@@ -64,6 +65,7 @@ class Tokenizer {
   std::optional<std::int32_t> eos() const;
   bool add_bos() const;
   bool add_eos() const;
+  const FimIds& fim() const;  // as the vocabulary named them; ids lie within it
   std::string bos_text() const;  // empty where there is none
   std::string eos_text() const;
 

@@ -29,12 +29,30 @@ struct AddedTokenFlags {
   bool normalized = false;   // matched in the normalised text (after NFC) rather than in the text as given
 };
 
+// Where SentencePiece vocabularies put a space that the text does not have.
+enum class SpacePrefix {
+  kNone,
+  kFirst,  // before the text, unless it begins with an added token ("legacy": false)
+  kEach,   // before the text and behind every added token ("legacy": true)
+};
+
+// Ids of the fill-in-the-middle markers.
+struct FimIds {
+  std::optional<std::int32_t> prefix;  // [tokenizer.ggml.fim_pre_token_id, else prefix_token_id]
+  std::optional<std::int32_t> suffix;  // [tokenizer.ggml.fim_suf_token_id, else suffix_token_id]
+  std::optional<std::int32_t> middle;  // [tokenizer.ggml.fim_mid_token_id, else middle_token_id]
+  std::optional<std::int32_t> pad;     // [tokenizer.ggml.fim_pad_token_id]
+  std::optional<std::int32_t> repo;    // [tokenizer.ggml.fim_rep_token_id]
+  std::optional<std::int32_t> file;    // [tokenizer.ggml.fim_sep_token_id]
+};
+
 struct Vocabulary {
-  std::string model = "gpt2";              // [tokenizer.ggml.model]; only the byte-level "gpt2" is known
+  std::string model = "gpt2";              // [tokenizer.ggml.model] byte-level BPE "gpt2" or SentencePiece "llama"
   std::string pre_tokenizer;               // [tokenizer.ggml.pre] "smollm", "llama-bpe", "qwen2", "gpt-2" ...
   std::vector<std::string> tokens;         // [tokenizer.ggml.tokens] as stored: normal tokens in the byte alphabet
   std::vector<TokenType> types;            // [tokenizer.ggml.token_type]; empty = all normal
-  std::vector<std::string> merges;         // [tokenizer.ggml.merges] "left right", best first
+  std::vector<float> scores;               // [tokenizer.ggml.scores] "llama": the higher, the earlier merged
+  std::vector<std::string> merges;         // [tokenizer.ggml.merges] "left right", best first; "llama": instead of scores
   std::vector<AddedTokenFlags> added;      // only where the source knows flags
   std::optional<std::int32_t> bos;         // [tokenizer.ggml.bos_token_id]
   std::optional<std::int32_t> eos;         // [tokenizer.ggml.eos_token_id]
@@ -46,6 +64,9 @@ struct Vocabulary {
   bool add_eos = false;                    // [tokenizer.ggml.add_eos_token]
   std::optional<bool> nfc;                 // normalise to NFC first; empty = what the pre-tokenizer's family does
   std::optional<bool> ignore_merges;       // a whole piece that is a token stays one; empty = as the family does
+  std::optional<bool> add_space_prefix;    // [tokenizer.ggml.add_space_prefix] "llama": kEach or kNone; empty = kEach
+  std::optional<SpacePrefix> space_prefix;  // "llama": comes before add_space_prefix, where the source knows more
+  FimIds fim;
   std::string chat_template;               // [tokenizer.chat_template]; empty = none
 };
 
