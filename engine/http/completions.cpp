@@ -140,6 +140,14 @@ Completions::Completions(CompletionService& service, Control& control, Metrics& 
                          int max_exchanges)
     : service_(service), control_(control), metrics_(metrics), stopping_(stopping), max_exchanges_(max_exchanges) {}
 
+void Completions::add_routes(RouteTable& table) {
+  using Parts = RouteTable::Parts;
+  table.add(Scope::kClient, "POST", "/v1/chat/completions",
+            [this](const HttpRequest& r, const Parts&) { return handle(r, true); });
+  table.add(Scope::kClient, "POST", "/v1/completions",
+            [this](const HttpRequest& r, const Parts&) { return handle(r, false); });
+}
+
 bool Completions::is_open(const std::string& record_id) const {
   MutexLock lock(mu_);
   return open_.count(record_id) > 0;

@@ -13,6 +13,7 @@
 #include "http/control.h"
 #include "http/http_types.h"
 #include "http/metrics.h"
+#include "http/route_table.h"
 
 namespace sluice {
 
@@ -25,7 +26,7 @@ class Completions {
   Completions(CompletionService& service, Control& control, Metrics& metrics, const std::atomic<bool>& stopping,
               int max_exchanges);
 
-  HttpReply handle(const HttpRequest& request, bool chat);
+  void add_routes(RouteTable& table);
   // Is the answer with this receipt still being made?
   bool is_open(const std::string& record_id) const SLUICE_EXCLUDES(mu_);
 
@@ -33,6 +34,7 @@ class Completions {
   class Job;
   friend class Job;
 
+  HttpReply handle(const HttpRequest& request, bool chat);
   std::optional<ApiError> start(Job& job, const HttpRequest& request);
   HttpReply collect(Job& job, const HttpRequest& request);
   void stream(Job& job, StreamSink& sink);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Feedback routes (serving.md §2.2).
+#include "http/feedback_api.h"
+
 #include <variant>
 
 #include <nlohmann/json.hpp>
 
 #include "http/fields.h"
-#include "http/sluice_api.h"
 
 namespace sluice {
 namespace {
@@ -97,7 +97,7 @@ int choices_of(const Store& store, const RecordId& id) {
   return it != sampling.end() && it->is_number_integer() ? it->get<int>() : 1;
 }
 
-std::variant<Json, ApiError> store_feedback(Store& store, Completions& completions, Metrics& metrics, const Json& body,
+std::variant<Json, ApiError> store_feedback(Store& store, const Completions& completions, Metrics& metrics, const Json& body,
                                             const std::string& header_key) {
   auto parsed = parse_feedback(body, header_key);
   if (auto* error = std::get_if<ApiError>(&parsed)) return *error;
@@ -123,7 +123,18 @@ std::variant<Json, ApiError> store_feedback(Store& store, Completions& completio
 
 }  // namespace
 
-HttpReply SluiceApi::post_feedback(const HttpRequest& request) {
+void FeedbackApi::add_routes(RouteTable& table) {
+  using Parts = RouteTable::Parts;
+  const std::string base = "/sluice/v1/feedback";
+  table.add(Scope::kClient, "POST", base, [this](const HttpRequest& r, const Parts&) { return post_feedback(r); });
+  table.add(Scope::kClient, "GET", base, [this](const HttpRequest& r, const Parts&) { return get_feedback(r); });
+  table.add(Scope::kClient, "POST", base + "/batch",
+            [this](const HttpRequest& r, const Parts&) { return post_feedback_batch(r); });
+  table.add(Scope::kClient, "DELETE", base + "/*",
+            [this](const HttpRequest&, const Parts& p) { return delete_feedback(p[0]); });
+}
+
+HttpReply FeedbackApi::post_feedback(const HttpRequest& request) {
   Json body;
   if (auto error = parse_object(request, &body)) return error_reply(*error);
   auto result =
@@ -134,7 +145,7 @@ HttpReply SluiceApi::post_feedback(const HttpRequest& request) {
   return reply;
 }
 
-HttpReply SluiceApi::post_feedback_batch(const HttpRequest& request) {
+HttpReply FeedbackApi::post_feedback_batch(const HttpRequest& request) {
   Json body;
   if (auto error = parse_object(request, &body)) return error_reply(*error);
   Fields f(body);
@@ -163,7 +174,7 @@ HttpReply SluiceApi::post_feedback_batch(const HttpRequest& request) {
   return reply;
 }
 
-HttpReply SluiceApi::get_feedback(const HttpRequest& request) const {
+HttpReply FeedbackApi::get_feedback(const HttpRequest& request) const {
   const auto it = request.query.find("record_id");
   ApiError error;
   if (it == request.query.end()) {
@@ -183,7 +194,7 @@ HttpReply SluiceApi::get_feedback(const HttpRequest& request) const {
   return reply;
 }
 
-HttpReply SluiceApi::delete_feedback(const std::string& id) {
+HttpReply FeedbackApi::delete_feedback(const std::string& id) {
   const auto number = Fields::whole(Json::parse(id, nullptr, false));
   const Result<FeedbackRow> row = number ? store_.retract_feedback(FeedbackId(*number), false)
                                          : Result<FeedbackRow>(not_found("There is no feedback " + id));

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Path and method -> handler, with the scope each route needs. Thread-safe; holds the handlers' state.
+// All parts of the API behind one door: is there such a route, may this client use it, who answers. Thread-safe; holds the
+// parts' state. A new part is a class with add_routes(RouteTable&), a member here and a line in the constructor.
 #pragma once
 
 #include <atomic>
-#include <functional>
-#include <map>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "base/log.h"
 #include "http/completions.h"
+#include "http/feedback_api.h"
 #include "http/guard.h"
 #include "http/metrics.h"
-#include "http/sluice_api.h"
+#include "http/models_api.h"
+#include "http/records_api.h"
+#include "http/release_api.h"
+#include "http/route_table.h"
+#include "http/session_api.h"
 
 namespace sluice {
 
@@ -32,27 +34,18 @@ class Routes {
   void count_error(const HttpReply& reply);
 
  private:
-  using Handler = std::function<HttpReply(const HttpRequest&, const std::vector<std::string>& parts)>;
-  struct Route {
-    std::vector<std::string> pattern;  // "*" = one segment, "**" = the rest, slashes included
-    Scope scope;
-    std::map<std::string, Handler> methods;
-  };
-
-  void add(const std::string& pattern, Scope scope, const std::string& method, Handler handler);
-  void add_openai_routes();
-  void add_sluice_routes();
-  // The route and what its stars stand for.
-  const Route* find(const std::string& path, std::vector<std::string>* parts) const;
-
   const Guard& guard_;
   Store& store_;
   Control& control_;
   Log& log_;
   Metrics metrics_;
   Completions completions_;
-  SluiceApi api_;
-  std::vector<Route> routes_;
+  ModelsApi models_;
+  FeedbackApi feedback_;
+  RecordsApi records_;
+  ReleaseApi release_;
+  SessionApi sessions_;
+  RouteTable table_;
 };
 
 }  // namespace sluice

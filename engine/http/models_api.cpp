@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "http/models_api.h"
+
+#include "http/api_json.h"
+#include "http/completions.h"
+
+namespace sluice {
+namespace {
+
+using Json = nlohmann::json;
+
+Json model_json(const ServedModel& model, int context_length) {
+  return {{"id", model.id},
+          {"object", "model"},
+          {"created", model.created_s},
+          {"owned_by", "sluice"},
+          {"root", model.parent.empty() ? model.id : model.parent},
+          {"parent", model.parent.empty() ? Json() : Json(model.parent)},
+          {"max_model_len", context_length},
+          {"sluice", {{"version", model.version.value}, {"state", model.state}}}};
+}
+
+}  // namespace
+
+void ModelsApi::add_routes(RouteTable& table) {
+  using Parts = RouteTable::Parts;
+  table.add(Scope::kOpen, "GET", "/health", [this](const HttpRequest&, const Parts&) { return health(); });
+  table.add(Scope::kOpen, "GET", "/healthz", [this](const HttpRequest&, const Parts&) { return healthz(); });
+  table.add(Scope::kClient, "GET", "/v1/models", [this](const HttpRequest&, const Parts&) { return models(); });
+  table.add(Scope::kClient, "GET", "/v1/models/**", [this](const HttpRequest&, const Parts& p) { return model(p[0]); });
+}
+
+HttpReply ModelsApi::health() const {
+  if (auto error = not_ready(control_.phase())) {
+    HttpReply reply = error_reply(*error);
+    constexpr const char* kNames[] = {"ok", "loading", "paused", "asleep", "stopping"};
+    reply.body = dump(Json{{"status", kNames[static_cast<std::size_t>(control_.phase())]}});
+    return reply;
+  }
+  return json_reply({{"status", "ok"}});
+}
+
+HttpReply ModelsApi::healthz() const {
+  const bool ok = control_.phase() == ServingPhase::kReady;
+  return json_reply({{"ok", ok}}, ok ? 200 : 503);
+}
+
+HttpReply ModelsApi::models() const {
+  Json data = Json::array();
+  for (const ServedModel& model : control_.models()) data.push_back(model_json(model, context_length_));
+  return json_reply({{"object", "list"}, {"data", std::move(data)}});
+}
+
+HttpReply ModelsApi::model(const std::string& id) const {
+  for (const ServedModel& model : control_.models()) {
+    if (model.id == id) return json_reply(model_json(model, context_length_));
+  }
+  return failed(not_found("There is no model " + id + ": GET /v1/models lists them"), "", "model_not_found");
+}
+
+}  // namespace sluice
