@@ -19,13 +19,12 @@ build() {  # <preset> <configure options>
   cmake --build --preset "$preset" -j "$(build_jobs)"
 }
 
-# Failed tests do not end the script: the summary names them all. A program that ran into the time limit is tried once more
-# (a machine that stood still for minutes is no failure); one that failed is not.
+# Failed tests do not end the script: the summary names them all.
 run_tests() {  # <preset> [<wrapper command>]
   local preset=$1
   shift
   mkdir -p "$results/$preset"
-  GTEST_OUTPUT=json:$results/$preset/ "$@" ctest --preset "$preset" -j "$(nproc)" --progress --repeat after-timeout:2 \
+  GTEST_OUTPUT=json:$results/$preset/ "$@" ctest --preset "$preset" -j "$(nproc)" --progress \
     --output-junit "$results/$preset/ctest.xml" || echo "ctest --preset $preset: some tests failed"
 }
 

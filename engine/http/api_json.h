@@ -8,14 +8,13 @@
 #include <string>
 #include <string_view>
 
-#include <nlohmann/json.hpp>
-
 #include "http/fields.h"
 #include "http/http_types.h"
 
 namespace sluice {
 
-inline HttpReply json_reply(const nlohmann::json& json, int status = 200) {
+template <class Json>
+HttpReply json_reply(const Json& json, int status = 200) {
   HttpReply reply;
   reply.status = status;
   reply.body = dump(json);
@@ -38,13 +37,17 @@ inline ApiError bad_value(const std::string& param, const std::string& message) 
   return error;
 }
 
-inline nlohmann::json id_json(std::int64_t value) { return value >= 0 ? nlohmann::json(value) : nlohmann::json(); }
+template <class Json>
+Json id_json(std::int64_t value) {
+  return value >= 0 ? Json(value) : Json();
+}
 
 // A JSON text of the store; null when empty, the text itself when it is none.
-inline nlohmann::json stored_json(const std::string& text) {
+template <class Json>
+Json stored_json(const std::string& text) {
   if (text.empty()) return nullptr;
-  nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
-  return json.is_discarded() ? nlohmann::json(text) : json;
+  Json json = Json::parse(text, nullptr, false);
+  return json.is_discarded() ? Json(text) : json;
 }
 
 inline std::optional<std::int64_t> parse_number(std::string_view text) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "http/models_api.h"
 
+#include <nlohmann/json.hpp>
+
 #include "http/api_json.h"
 #include "http/completions.h"
 
@@ -37,18 +39,18 @@ HttpReply ModelsApi::health() const {
     reply.body = dump(Json{{"status", kNames[static_cast<std::size_t>(control_.phase())]}});
     return reply;
   }
-  return json_reply({{"status", "ok"}});
+  return json_reply(Json{{"status", "ok"}});
 }
 
 HttpReply ModelsApi::healthz() const {
   const bool ok = control_.phase() == ServingPhase::kReady;
-  return json_reply({{"ok", ok}}, ok ? 200 : 503);
+  return json_reply(Json{{"ok", ok}}, ok ? 200 : 503);
 }
 
 HttpReply ModelsApi::models() const {
   Json data = Json::array();
   for (const ServedModel& model : control_.models()) data.push_back(model_json(model, context_length_));
-  return json_reply({{"object", "list"}, {"data", std::move(data)}});
+  return json_reply(Json{{"object", "list"}, {"data", std::move(data)}});
 }
 
 HttpReply ModelsApi::model(const std::string& id) const {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "http/records_api.h"
 
+#include <nlohmann/json.hpp>
+
 #include "http/api_json.h"
 
 namespace sluice {
@@ -11,10 +13,10 @@ using Json = nlohmann::json;
 Json record_json(const RecordRow& r, bool whole) {
   Json json = {{"seq", r.seq},
                {"record_id", r.id.text},
-               {"session", id_json(r.session.value)},
+               {"session", id_json<Json>(r.session.value)},
                {"conversation", r.conversation},
                {"adapter", r.adapter_name},
-               {"version", id_json(r.version.value)},
+               {"version", id_json<Json>(r.version.value)},
                {"purpose", r.purpose == Purpose::kLive ? "live" : r.purpose == Purpose::kGate ? "gate" : "probe"},
                {"split", r.split == Split::kTrain ? "train" : "held_out"},
                {"route", r.route},
@@ -25,16 +27,16 @@ Json record_json(const RecordRow& r, bool whole) {
                {"seed", r.seed},
                {"received_us", r.received_us},
                {"served_us", r.served_us},
-               {"used_in_step", id_json(r.used_in_step.value)},
+               {"used_in_step", id_json<Json>(r.used_in_step.value)},
                {"fate", r.fate}};
   if (!whole) return json;
-  json["messages"] = stored_json(r.prompt_json);
+  json["messages"] = stored_json<Json>(r.prompt_json);
   json["prompt_token_ids"] = r.prompt_ids;
   json["token_ids"] = r.token_ids;
   json["lp_full"] = r.lp_full;
   json["lp_mu"] = r.lp_mu;
   json["group_key"] = r.group_key;
-  json["sampling"] = stored_json(r.sampling_json);
+  json["sampling"] = stored_json<Json>(r.sampling_json);
   json["temperature"] = r.temperature;
   json["top_p"] = r.top_p;
   json["min_p"] = r.min_p;
@@ -81,7 +83,7 @@ HttpReply RecordsApi::records(const HttpRequest& request) const {
     data.push_back(record_json(row, false));
   }
   const bool more = static_cast<std::int64_t>(data.size()) == limit;
-  return json_reply({{"object", "list"}, {"data", std::move(data)}, {"next", more ? Json(last) : Json()}});
+  return json_reply(Json{{"object", "list"}, {"data", std::move(data)}, {"next", more ? Json(last) : Json()}});
 }
 
 HttpReply RecordsApi::record(const std::string& id) const {

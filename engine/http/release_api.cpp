@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <nlohmann/json.hpp>
+
 #include "http/api_json.h"
 
 namespace sluice {
@@ -13,14 +15,14 @@ using Fields = FieldsOf<Json>;
 
 Json decision_json(const DecisionRow& d) {
   return {{"id", d.id.value},
-          {"session", id_json(d.session.value)},
+          {"session", id_json<Json>(d.session.value)},
           {"time_us", d.time_us},
           {"prev_hash", d.prev_hash},
           {"hash", d.hash},
-          {"version", id_json(d.version.value)},
-          {"parent", id_json(d.parent.value)},
-          {"incumbent", id_json(d.incumbent.value)},
-          {"anchor", id_json(d.anchor.value)},
+          {"version", id_json<Json>(d.version.value)},
+          {"parent", id_json<Json>(d.parent.value)},
+          {"incumbent", id_json<Json>(d.incumbent.value)},
+          {"anchor", id_json<Json>(d.anchor.value)},
           {"content_hash", d.content_hash},
           {"verdict", verdict_name(d.verdict)},
           {"scope", d.scope},
@@ -30,7 +32,7 @@ Json decision_json(const DecisionRow& d) {
           {"actor", d.actor},
           {"reason_code", d.reason_code},
           {"reason", d.reason_text},
-          {"settings", id_json(d.settings.value)},
+          {"settings", id_json<Json>(d.settings.value)},
           {"stage", d.stage},
           {"metric", d.metric},
           {"seed", d.seed},
@@ -41,9 +43,9 @@ Json decision_json(const DecisionRow& d) {
            {{"candidate", std::to_string(d.candidate_k) + "/" + std::to_string(d.candidate_n)},
             {"incumbent", std::to_string(d.incumbent_k) + "/" + std::to_string(d.incumbent_n)},
             {"anchor", std::to_string(d.anchor_k) + "/" + std::to_string(d.anchor_n)}}},
-          {"invariants", stored_json(d.invariants_json)},
-          {"protected", stored_json(d.protected_json)},
-          {"extra", stored_json(d.extra_json)},
+          {"invariants", stored_json<Json>(d.invariants_json)},
+          {"protected", stored_json<Json>(d.protected_json)},
+          {"extra", stored_json<Json>(d.extra_json)},
           {"same_signal", d.same_signal},
           {"moved_in_flight", d.moved_in_flight},
           {"thin", d.thin},
@@ -71,27 +73,27 @@ HttpReply ReleaseApi::adapters() const {
     const auto decision = store_.latest_decision(v.id);
     data.push_back({{"name", v.id == kBaseVersion ? v.name : v.name + "@" + std::to_string(v.id.value)},
                     {"version", v.id.value},
-                    {"parent", id_json(v.parent.value)},
-                    {"session", id_json(v.session.value)},
+                    {"parent", id_json<Json>(v.parent.value)},
+                    {"session", id_json<Json>(v.session.value)},
                     {"state", version_state_name(v.state)},
                     {"origin", v.origin},
                     {"label", v.label},
                     {"head_step", v.head_step},
-                    {"step", id_json(v.step.value)},
+                    {"step", id_json<Json>(v.step.value)},
                     {"rank", v.rank},
                     {"bytes", v.bytes},
                     {"content_hash", v.content_hash},
                     {"created_us", v.created_us}, {"state_us", v.state_us}, {"proven", v.proven},
                     {"decision", decision ? decision_json(*decision) : Json()}});
   }
-  return json_reply({{"object", "list"}, {"data", std::move(data)}, {"serving", store_.serving_version().value}});
+  return json_reply(Json{{"object", "list"}, {"data", std::move(data)}, {"serving", store_.serving_version().value}});
 }
 
 HttpReply ReleaseApi::get_gate() const {
   const Result<GateDocument> gate = control_.gate();
   if (!gate.ok()) return failed(gate.status(), "");
-  HttpReply reply = json_reply({{"settings", stored_json(gate->settings_json)},
-                                {"revision", id_json(gate->revision.value)},
+  HttpReply reply = json_reply(Json{{"settings", stored_json<Json>(gate->settings_json)},
+                                {"revision", id_json<Json>(gate->revision.value)},
                                 {"who", gate->who},
                                 {"note", gate->note},
                                 {"time_us", gate->time_us}});
@@ -124,7 +126,7 @@ HttpReply ReleaseApi::decisions(const HttpRequest& request) const {
   }
   Json data = Json::array();
   for (const DecisionRow& row : store_.decisions(after, static_cast<int>(limit))) data.push_back(decision_json(row));
-  HttpReply reply = json_reply({{"object", "list"}, {"data", std::move(data)}});
+  HttpReply reply = json_reply(Json{{"object", "list"}, {"data", std::move(data)}});
   reply.headers.emplace_back("ETag", etag(store_.last_decision_id().value));
   return reply;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "http/session_api.h"
 
+#include <nlohmann/json.hpp>
+
 #include "http/api_json.h"
 
 namespace sluice {
@@ -44,7 +46,7 @@ HttpReply SessionApi::status() const {
 HttpReply SessionApi::sessions() const {
   Json data = Json::array();
   for (const SessionRow& row : store_.sessions()) data.push_back(session_json(row));
-  return json_reply({{"object", "list"}, {"data", std::move(data)}});
+  return json_reply(Json{{"object", "list"}, {"data", std::move(data)}});
 }
 
 HttpReply SessionApi::start_session(const HttpRequest& request) {
