@@ -70,6 +70,7 @@ PairEvidence pair_of(const EvidenceRow& row) {
   pair.anchor = row.anchor_score;
   pair.candidate_protected = row.candidate_protected;
   pair.incumbent_protected = row.incumbent_protected;
+  pair.anchor_protected = row.anchor_protected;
   pair.voided = !row.void_reason.empty();
   return pair;
 }

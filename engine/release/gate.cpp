@@ -35,6 +35,7 @@ GateFold::GateFold(const GateSettings& settings, const Evidence& head)
       anchor_up_(settings.rule),
       anchor_down_(settings.rule),
       protected_down_(settings.rule),
+      protected_anchor_down_(settings.rule),
       recent_voids_(kVoidWindow, false) {
   head_.pairs.clear();
 }
@@ -69,6 +70,12 @@ void GateFold::add(const PairEvidence& pair) {
     sum_protected_ += change;
     count(numbers_.candidate_protected, pair.candidate_protected);
     count(numbers_.incumbent_protected, pair.incumbent_protected);
+    if (head_.anchor_applies) {
+      const double to_anchor = pair.candidate_protected - pair.anchor_protected;
+      protected_anchor_down_.add(-settings_.protected_delta - to_anchor);
+      sum_protected_anchor_ += to_anchor;
+      count(numbers_.anchor_protected, pair.anchor_protected);
+    }
   }
 }
 
@@ -87,6 +94,30 @@ GateFold::Reason GateFold::stage_one() const {
   return {Outcome::kNeedsMore, "shadow", "pairs"};
 }
 
+// Losses that are shown. The protected metric is held against the anchor too: each of several promotions in a row may lose a
+// little to its incumbent without showing it, and the losses add up.
+GateFold::Reason GateFold::harm() const {
+  const bool guarded = !head_.protected_metric.empty();
+  if (guarded && reached(protected_down_.log_highest(), settings_.protected_limit)) {
+    return {Outcome::kReject, "shadow", "protected_harm"};
+  }
+  if (guarded && head_.anchor_applies && reached(protected_anchor_down_.log_highest(), settings_.protected_limit)) {
+    return {Outcome::kReject, "anchor", "protected_harm"};
+  }
+  if (head_.anchor_applies && reached(anchor_down_.log_highest(), settings_.anchor_limit)) {
+    return {Outcome::kReject, "anchor", "anchor_harm"};
+  }
+  return {Outcome::kNeedsMore, "shadow", "pairs"};
+}
+
+// A few dozen pairs can't show a loss that matters, so a promotion also needs the loss measured so far to be a small one, to
+// the anchor or, where the incumbent is the anchor, to the incumbent. It can only delay: the errors of E stay what they are.
+bool GateFold::protected_kept() const {
+  if (head_.protected_metric.empty() || numbers_.n == 0) return true;
+  const double sum = head_.anchor_applies ? sum_protected_anchor_ : sum_protected_;
+  return sum >= -settings_.protected_delta * static_cast<double>(numbers_.n);
+}
+
 GateFold::Reason GateFold::reason(bool pool_exhausted) const {
   const Reason first = stage_one();
   if (first.outcome != Outcome::kNeedsMore || !head_.probe.measured) return first;
@@ -95,20 +126,17 @@ GateFold::Reason GateFold::reason(bool pool_exhausted) const {
   const bool better = reached(main_.log_e_highest(), 1 / settings_.alpha);
   const bool above_anchor = !head_.anchor_applies || reached(anchor_up_.log_highest(), settings_.anchor_limit);
   if (n >= settings_.n_min) {
-    if (!head_.protected_metric.empty() && reached(protected_down_.log_highest(), settings_.protected_limit)) {
-      return {Outcome::kReject, "shadow", "protected_harm"};
-    }
-    if (head_.anchor_applies && reached(anchor_down_.log_highest(), settings_.anchor_limit)) {
-      return {Outcome::kReject, "anchor", "anchor_harm"};
-    }
-    if (better && above_anchor) return {Outcome::kPromote, "shadow", "better"};
+    if (const Reason shown = harm(); shown.outcome == Outcome::kReject) return shown;
+    if (better && above_anchor && protected_kept()) return {Outcome::kPromote, "shadow", "better"};
     if (!better && reached(main_.log_f_highest(), 1 / settings_.beta)) return {Outcome::kReject, "shadow", "not_better"};
     if (all_alike(numbers_.equal_answers, n)) return {Outcome::kReject, "shadow", "no_change"};
     if (!better && all_alike(both_floor_, n)) return {Outcome::kHold, "shadow", "floor"};
     if (!better && all_alike(both_ceiling_, n)) return {Outcome::kHold, "shadow", "ceiling"};
   }
   if (n >= settings_.cap) {
-    return better ? Reason{Outcome::kHold, "anchor", "anchor"} : Reason{Outcome::kHold, "shadow", "inconclusive"};
+    if (!better) return {Outcome::kHold, "shadow", "inconclusive"};
+    if (!above_anchor) return {Outcome::kHold, "anchor", "anchor"};
+    return {Outcome::kHold, head_.anchor_applies ? "anchor" : "shadow", "protected"};
   }
   if (pool_exhausted) return {Outcome::kHold, "shadow", "pool_exhausted"};
   return {Outcome::kNeedsMore, "shadow", "pairs"};
@@ -131,7 +159,10 @@ Decision GateFold::judge(bool pool_exhausted) const {
   out.log_ea = anchor_up_.log_highest();
   out.log_ha = anchor_down_.log_highest();
   out.log_hp = protected_down_.log_highest();
-  out.mean_protected = out.n == 0 ? 0 : sum_protected_ / static_cast<double>(out.n);
+  out.log_hpa = protected_anchor_down_.log_highest();
+  const double n = static_cast<double>(std::max<std::int64_t>(out.n, 1));
+  out.mean_protected = sum_protected_ / n;
+  out.mean_protected_anchor = sum_protected_anchor_ / n;
   out.invariants = checks_;
   out.reason_text = decision_sentence(settings_, head_, out);
   return out;

@@ -29,8 +29,8 @@ struct GateSettings {
   int n_min = 30;                  // no verdict before so many pairs
   int cap = 800;                   // hold after so many
   BettingRule rule;
-  double protected_delta = 0.05;   // loss of a protected metric that rejects
-  double protected_limit = 20;     // when its harm process reaches this
+  double protected_delta = 0.05;   // loss of a protected metric, to the incumbent or to the anchor, that rejects
+  double protected_limit = 20;     // when its harm process reaches this; a larger mean loss alone delays a promotion
   bool anchor = true;
   double anchor_delta = 0.02;
   double anchor_limit = 20;
@@ -53,7 +53,7 @@ bool loosens(const GateSettings& now, const GateSettings& next);
 // One prompt answered by the arms. Scores are in [0, 1], 1 = accepted.
 struct PairEvidence {
   double candidate = 0, incumbent = 0, anchor = 0;
-  double candidate_protected = 0, incumbent_protected = 0;
+  double candidate_protected = 0, incumbent_protected = 0, anchor_protected = 0;
   bool voided = false;          // infrastructure failed: the pair says nothing
   bool equal_answers = false;   // both arms wrote the same text
 };
@@ -85,10 +85,10 @@ struct Decision {
   double mean_d = 0, lo = -1, hi = 1;
   // Highest values reached so far, natural logs (a limit once reached stays reached, as Ville's inequality allows).
   double log_e = 0, log_f = 0, log_ea = 0, log_ha = 0;
-  double log_hp = 0;         // protected metric's harm process
-  double mean_protected = 0;                                        // candidate - incumbent
+  double log_hp = 0, log_hpa = 0;         // protected metric's harm processes: against the incumbent, against the anchor
+  double mean_protected = 0, mean_protected_anchor = 0;             // candidate - incumbent, candidate - anchor
   Tally candidate, incumbent, anchor;
-  Tally candidate_protected, incumbent_protected;
+  Tally candidate_protected, incumbent_protected, anchor_protected;
   std::vector<InvariantCheck> invariants;
 };
 
@@ -111,17 +111,19 @@ class GateFold {
   };
   Reason reason(bool pool_exhausted) const;
   Reason stage_one() const;
+  Reason harm() const;
+  bool protected_kept() const;
   bool too_many_voids() const;
 
   GateSettings settings_;
   Evidence head_;
   std::vector<InvariantCheck> checks_;
   PairedBets main_;
-  BetProcess anchor_up_, anchor_down_, protected_down_;
+  BetProcess anchor_up_, anchor_down_, protected_down_, protected_anchor_down_;
   Decision numbers_;
   std::vector<bool> recent_voids_;  // ring of the last 50
   std::size_t recent_at_ = 0;
-  double sum_protected_ = 0;
+  double sum_protected_ = 0, sum_protected_anchor_ = 0;
   std::int64_t both_floor_ = 0, both_ceiling_ = 0;
 };
 

@@ -261,13 +261,20 @@ Result<EvaluationMemo> memo_from_json(std::string_view text) {
 
 std::string protected_to_json(const std::string& metric, const Decision& d) {
   if (metric.empty()) return "[]";
-  return text_of(json::array({{{"name", metric},
-                               {"candidate_k", d.candidate_protected.k},
-                               {"candidate_n", d.candidate_protected.n},
-                               {"incumbent_k", d.incumbent_protected.k},
-                               {"incumbent_n", d.incumbent_protected.n},
-                               {"mean_d", finite(d.mean_protected)},
-                               {"log_h", finite(d.log_hp)}}}));
+  json row = {{"name", metric},
+              {"candidate_k", d.candidate_protected.k},
+              {"candidate_n", d.candidate_protected.n},
+              {"incumbent_k", d.incumbent_protected.k},
+              {"incumbent_n", d.incumbent_protected.n},
+              {"mean_d", finite(d.mean_protected)},
+              {"log_h", finite(d.log_hp)}};
+  if (d.anchor_protected.n > 0) {
+    row["anchor_k"] = d.anchor_protected.k;
+    row["anchor_n"] = d.anchor_protected.n;
+    row["mean_d_anchor"] = finite(d.mean_protected_anchor);
+    row["log_h_anchor"] = finite(d.log_hpa);
+  }
+  return text_of(json::array({std::move(row)}));
 }
 
 }  // namespace sluice

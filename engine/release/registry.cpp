@@ -139,7 +139,7 @@ Result<DecisionRow> Registry::apply_in_turn(DecisionRow row, Outbox& out) {
     return commit_promotion(std::move(change), version, out);
   }
   if (change.row.verdict == Verdict::kReject) {
-    change.states = superseded_line(version);
+    change.states = superseded_descendants(version.id);
     change.states.emplace_back(version.id, VersionState::kRejected);
   } else {
     change.states.emplace_back(version.id, VersionState::kHeld);
@@ -170,7 +170,7 @@ Result<DecisionRow> Registry::act_in_turn(const ManualRequest& request, Outbox& 
     case ManualAction::kReject:
       if (!held_back && version.state != VersionState::kEvaluating) break;
       change.row.verdict = Verdict::kReject;
-      change.states = superseded_line(version);
+      change.states = superseded_descendants(version.id);
       change.states.emplace_back(version.id, VersionState::kRejected);
       return commit(std::move(change), out);
     case ManualAction::kHold:
@@ -208,6 +208,19 @@ DecisionRow Registry::manual_row(const ManualRequest& request, const VersionRow&
   row.reason_code = what;
   row.reason_text = request.actor + ": " + what + " " + version_text(version.id) + ". " + request.note;
   if (const auto settings = store_.gate_settings()) row.settings = settings->id;
+  return row;
+}
+
+DecisionRow Registry::automatic_row(const VersionRow& target, VersionId left) const {
+  DecisionRow row;
+  row.version = target.id;
+  row.parent = target.parent;
+  row.content_hash = target.content_hash;
+  row.incumbent = left;
+  row.anchor = anchor();
+  row.verdict = Verdict::kPromote;
+  row.scope = "full";
+  row.automatic = true;
   return row;
 }
 
@@ -254,18 +267,10 @@ Result<DecisionRow> Registry::harm_in_turn(const std::string& code, const std::s
   if (harmful == kBaseVersion) return conflict("the base serves: there is nothing to roll back to");
   const VersionId proven = last_proven();
   SLUICE_ASSIGN_OR_RETURN(const VersionRow target, find(proven == harmful ? kBaseVersion : proven));
-  Change change{{}, superseded_descendants(harmful), target.id};
+  Change change{automatic_row(target, harmful), superseded_descendants(harmful), target.id};
   change.states.emplace_back(harmful, VersionState::kQuarantined);
   DecisionRow& row = change.row;
-  row.version = target.id;
-  row.parent = target.parent;
-  row.content_hash = target.content_hash;
-  row.incumbent = harmful;
-  row.anchor = anchor();
-  row.verdict = Verdict::kPromote;
-  row.scope = "full";
   row.kind = "rollback";
-  row.automatic = true;
   row.actor = "gate";
   row.stage = "watch";
   row.reason_code = code;
@@ -312,18 +317,10 @@ Result<DecisionRow> Registry::commit(Change change, Outbox& out) {
 Result<DecisionRow> Registry::take_back(VersionId failed, VersionId previous, const Status& why, Outbox& out) {
   log(LogLevel::kError, version_text(failed) + " could not be published: " + why.message());
   SLUICE_ASSIGN_OR_RETURN(const VersionRow target, find(previous));
-  Change change{{}, {{failed, VersionState::kQuarantined}}, previous};
+  Change change{automatic_row(target, failed), {{failed, VersionState::kQuarantined}}, previous};
   if (failed == kBaseVersion) change.states.clear();
   DecisionRow& row = change.row;
-  row.version = previous;
-  row.parent = target.parent;
-  row.content_hash = target.content_hash;
-  row.incumbent = failed;
-  row.anchor = anchor();
-  row.verdict = Verdict::kPromote;
-  row.scope = "full";
   row.kind = "rollback";
-  row.automatic = true;
   row.actor = "registry";
   row.stage = "publish";
   row.reason_code = "publish_failed";

@@ -134,9 +134,11 @@ class Registry {
   Status make_usable(const VersionRow& version);  // bytes checked, loaded and held
   Result<std::int64_t> publish(const CommittedDecision& decision);
   DecisionRow manual_row(const ManualRequest& request, const VersionRow& version) const;
-  // Waiting or evaluated candidates that grew out of `ancestor`.
+  // The row that puts `target` in the place of `left` without a person or a measurement asking for it. The caller adds kind,
+  // actor, stage and reason.
+  DecisionRow automatic_row(const VersionRow& target, VersionId left) const;
+  // Candidates, waiting or under measurement, that grew out of `ancestor`: they fall with it.
   std::vector<std::pair<VersionId, VersionState>> superseded_descendants(VersionId ancestor) const;
-  std::vector<std::pair<VersionId, VersionState>> superseded_line(const VersionRow& rejected) const;
   void read_rows();
   void note_row(const DecisionRow& row);
   void hold_resident(VersionId version);

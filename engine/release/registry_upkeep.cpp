@@ -58,18 +58,10 @@ Result<StartReport> Registry::recover(VersionId damaged, const Status& why, Outb
   }
   Status last = why;
   for (auto target = targets.rbegin(); target != targets.rend(); ++target) {
-    Change change{{}, superseded_descendants(damaged), target->id};
+    Change change{automatic_row(*target, damaged), superseded_descendants(damaged), target->id};
     change.states.emplace_back(damaged, VersionState::kQuarantined);
     DecisionRow& row = change.row;
-    row.version = target->id;
-    row.parent = target->parent;
-    row.content_hash = target->content_hash;
-    row.incumbent = damaged;
-    row.anchor = anchor();
-    row.verdict = Verdict::kPromote;
-    row.scope = "full";
     row.kind = "startup";
-    row.automatic = true;
     row.actor = "registry";
     row.stage = "startup";
     row.reason_code = "damaged_adapter";
@@ -124,16 +116,6 @@ std::vector<std::pair<VersionId, VersionState>> Registry::superseded_descendants
     if (row.state == VersionState::kCandidate || row.state == VersionState::kEvaluating) {
       out.emplace_back(row.id, VersionState::kSuperseded);
     }
-  }
-  return out;
-}
-
-// The head returns to the incumbent after a reject, so what it wrote further along the same line is void too.
-std::vector<std::pair<VersionId, VersionState>> Registry::superseded_line(const VersionRow& rejected) const {
-  std::vector<std::pair<VersionId, VersionState>> out;
-  for (const VersionRow& row : store_.versions()) {
-    const bool further = row.id > rejected.id && row.parent == rejected.parent && row.head_step > rejected.head_step;
-    if (further && row.state == VersionState::kCandidate) out.emplace_back(row.id, VersionState::kSuperseded);
   }
   return out;
 }

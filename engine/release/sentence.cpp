@@ -49,6 +49,12 @@ std::string rates(const Evidence& head, const Decision& d) {
   return head.metric + " " + of(d.candidate) + " against " + of(d.incumbent) + " for " + version_text(head.incumbent);
 }
 
+std::string protected_rates(const Evidence& head, const Decision& d, bool to_anchor) {
+  return head.protected_metric + " " + of(d.candidate_protected) + " against " +
+         (to_anchor ? of(d.anchor_protected) + " for the anchor, " + version_text(head.anchor)
+                    : of(d.incumbent_protected) + " for " + version_text(head.incumbent));
+}
+
 std::string measured(const InvariantCheck& check, double value) {
   if (check.unit == "points") return number(100 * value, 1) + " points";
   return number(value, 2) + (check.unit.empty() ? "" : " " + check.unit);
@@ -91,9 +97,13 @@ std::string hold_reason(const GateSettings& s, const Decision& d) {
 std::string shadow_sentence(const GateSettings& s, const Evidence& head, const Decision& d) {
   const std::string& code = d.reason_code;
   if (code == "protected_harm") {
-    return head.protected_metric + " " + of(d.candidate_protected) + " against " + of(d.incumbent_protected) + " for " +
-           version_text(head.incumbent) + "; a loss of more than " + points(s.protected_delta) + " is shown " +
-           reached("H", d.log_hp, s.protected_limit) + ".";
+    const bool to_anchor = d.stage == "anchor";
+    return protected_rates(head, d, to_anchor) + "; a loss of more than " + points(s.protected_delta) + " is shown " +
+           reached("H", to_anchor ? d.log_hpa : d.log_hp, s.protected_limit) + ".";
+  }
+  if (code == "protected") {
+    return rates(head, d) + ", but " + protected_rates(head, d, d.stage == "anchor") + "; a measured loss of at most " +
+           points(s.protected_delta) + " is allowed.";
   }
   if (code == "anchor_harm") {
     return head.metric + " " + of(d.candidate) + " against " + of(d.anchor) + " for the anchor, " + version_text(head.anchor) +

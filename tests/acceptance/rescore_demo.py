@@ -5,7 +5,7 @@
     rescore_demo.py RUN.jsonl WORKSPACE [--strict]
 
 Re-scores every text by the rule of `be-brief`, compares with the verdicts that were given; refolds the stored evidence of each
-gate decision by the betting formulas of the design and compares verdict and log E, log F; checks that a version in service always
+gate decision by the betting formulas of the design and compares the verdict, log E and log F; checks that a version in service always
 has an earlier promote row and that the deliberately bad candidate was rejected. --strict also asks for the demo's targets.
 Exit 0 when all holds.
 """
@@ -39,20 +39,46 @@ def breaks_be_brief(text, finished):
     return broken
 
 
-def fold(pairs, s):
-    """The highest log E and log F that the pairs reached, as a decision row keeps them."""
-    rule = s["rule"] if "rule" in s else s
-    k, mu0, v0, cap = rule["k"], rule["mu0"], rule["v0"], rule["lam_max"]
-    delta = s["delta"]
-    state = {"up": [0.0, 0.0, 0.0], "down": [0.0, 0.0, 0.0]}  # sum X, sum X^2, log E
-    best = {"up": 0.0, "down": 0.0}
-    for d in pairs:
-        for name, x in (("up", d + delta), ("down", delta - d)):
-            sx, sxx, log_e = state[name]
-            lam = min(max((sx + mu0 * k) / (sxx + v0 * k), 0.0), cap)
-            state[name] = [sx + x, sxx + x * x, log_e + math.log1p(lam * x)]
-            best[name] = max(best[name], state[name][2])
-    return best["up"], best["down"]
+class Bets:
+    """One betting process of the design: stakes from past values alone; `best` is the highest log that it reached."""
+
+    def __init__(self, s):
+        self.s, self.sum, self.squares, self.log, self.best = s, 0.0, 0.0, 0.0, 0.0
+
+    def add(self, x):
+        s = self.s
+        lam = min(max((self.sum + s["mu0"] * s["k"]) / (self.squares + s["v0"] * s["k"]), 0.0), s["lam_max"])
+        self.sum, self.squares, self.log = self.sum + x, self.squares + x * x, self.log + math.log1p(lam * x)
+        self.best = max(self.best, self.log)
+
+
+def fold(pairs, s, anchored, guarded):
+    """Verdict of the paired stage, log E and log F. A pair: scores of candidate, incumbent, anchor, then the protected ones."""
+    e, f, ea, ha, hp, hpa = (Bets(s) for _ in range(6))
+    kept = 0.0
+    for c, i, a, cp, ip, ap in pairs:
+        e.add(c - i + s["delta"])
+        f.add(s["delta"] - c + i)
+        ea.add(c - a + s["anchor_delta"])
+        ha.add(-s["anchor_delta"] - c + a)
+        hp.add(-s["protected_delta"] - cp + ip)
+        hpa.add(-s["protected_delta"] - cp + ap)
+        kept += cp - (ap if anchored else ip)
+    n, shown = len(pairs), lambda bets, limit: bets.best >= math.log(limit)
+    better = shown(e, 1 / s["alpha"])
+    if guarded and (shown(hp, s["protected_limit"]) or anchored and shown(hpa, s["protected_limit"])):
+        return "reject", e.best, f.best
+    if anchored and shown(ha, s["anchor_limit"]):
+        return "reject", e.best, f.best
+    if better and (not anchored or shown(ea, s["anchor_limit"])) and (not guarded or kept >= -s["protected_delta"] * n):
+        return "promote", e.best, f.best
+    return "reject" if not better and shown(f, 1 / s["beta"]) else "hold", e.best, f.best
+
+
+def share(text):
+    """"12/104" as a number."""
+    k, n = map(int, text.split("/"))
+    return k / n if n else 0.0
 
 
 def rate(events):
@@ -76,18 +102,22 @@ def check_requests(requests, problems):
 def check_decisions(db, problems):
     settings = dict(db.execute("select id, settings_json from gate_settings"))
     checked = 0
-    rows = db.execute("select id, version, verdict, stage, n, log_e, log_f, settings from decision where kind='gate' order by id")
-    for id_, version, verdict, stage, n, log_e, log_f, settings_id in rows:
+    rows = db.execute("select id, version, verdict, stage, reason_code, n, log_e, log_f, settings, extra_json from decision "
+                      "where kind='gate' order by id")
+    for id_, version, verdict, stage, code, n, log_e, log_f, settings_id, extra in rows:
         if stage == "invariants" or not n:
             continue
-        pairs = [c - i for c, i in db.execute(
-            "select candidate_score, incumbent_score from evidence where candidate=? and void_reason='' "
-            "and attempt=(select max(attempt) from evidence where candidate=?) order by idx limit ?", (version, version, n))]
-        s = json.loads(settings[settings_id])
-        up, down = fold(pairs, s)
+        pairs = db.execute(
+            "select candidate_score, incumbent_score, anchor_score, candidate_protected, incumbent_protected, anchor_protected "
+            "from evidence where candidate=? and void_reason='' and attempt=(select max(attempt) from evidence where candidate=?) "
+            "order by idx limit ?", (version, version, n)).fetchall()
+        extra = json.loads(extra)
+        refolded, up, down = fold(pairs, json.loads(settings[settings_id]), extra["anchor_applies"], bool(extra["protected_metric"]))
         checked += 1
         if len(pairs) != n or abs(up - log_e) > 1e-9 or abs(down - log_f) > 1e-9:
             problems.append(f"decision {id_}: refolded log E {up:.6f}, log F {down:.6f} over {len(pairs)} pairs; stored {log_e:.6f}, {log_f:.6f} over {n}")
+        if refolded != verdict and code != "no_change":  # equal answers are a rule of their own
+            problems.append(f"decision {id_}: refolded to {refolded}, stored as {verdict} ({code})")
     print(f"refolded {checked} decisions")
 
 
@@ -111,7 +141,7 @@ def main():
     promotes = [e for e in events if e["event"] == "decision" and e["verdict"] == "promote"]
     ordered = sorted(requests, key=lambda e: e["n"])
     first, last = rate(ordered[:32]), rate(ordered[-64:])
-    base, serving = (eval(summary[k]) if not summary[k].endswith("/0") else 0 for k in ("heldout_base", "heldout_serving"))
+    base, serving = share(summary["heldout_base"]), share(summary["heldout_serving"])
     print(f"first 32 {first:.2f}, last 64 {last:.2f}, held-out base {summary['heldout_base']}, serving {summary['heldout_serving']}, "
           f"protected {summary['protected_base']} -> {summary['protected_serving']}, "
           f"first promotion at {promotes[0]['t'] if promotes else None} s, all in {summary['seconds']:.0f} s")
@@ -125,6 +155,8 @@ def main():
         want(summary["seconds"] <= 420, f"{summary['seconds']:.0f} s in all, wanted 420")
         want(serving >= 0.85, f"held-out serving {summary['heldout_serving']}, wanted 0.85")
         want(base <= 0.5, f"held-out base {summary['heldout_base']}, wanted at most 0.5")
+        lost = share(summary["protected_base"]) - share(summary["protected_serving"])
+        want(lost <= 0.05, f"protected metric {summary['protected_base']} -> {summary['protected_serving']}, a loss of at most 5 points wanted")
     for p in problems:
         print("PROBLEM:", p)
     return 1 if problems else 0

@@ -54,13 +54,25 @@ TEST(Registry, RejectAndHoldKeepTheIncumbent) {
   EXPECT_EQ(w.host->serving(), kBaseVersion);
 }
 
+// The trainer's head returns to the incumbent: what it wrote further along the line is void, at any depth.
 TEST(Registry, ARejectTakesTheRestOfItsLineAlong) {
   Workspace w;
   const VersionId rejected = w.add_candidate(kBaseVersion, 3);
   ASSERT_TRUE(w.registry->begin_evaluation(rejected).ok());
-  const VersionId further = w.add_candidate(kBaseVersion, 6);
+  const VersionId child = w.add_candidate(rejected, 6), grandchild = w.add_candidate(child, 9);
+  const VersionId sibling = w.add_candidate(kBaseVersion, 3);
   ASSERT_TRUE(w.registry->apply(w.verdict(rejected, Verdict::kReject)).ok());
-  EXPECT_EQ(w.state(further), S::kSuperseded);
+  EXPECT_EQ(w.state(child), S::kSuperseded);
+  EXPECT_EQ(w.state(grandchild), S::kSuperseded);
+  EXPECT_EQ(w.state(sibling), S::kCandidate) << "another line is not touched";
+}
+
+TEST(Registry, ARejectByHandTakesTheLineAlongToo) {
+  Workspace w;
+  const VersionId rejected = w.add_candidate();
+  const VersionId child = w.add_candidate(rejected, 6);
+  ASSERT_TRUE(w.act(ManualAction::kReject, rejected).ok());
+  EXPECT_EQ(w.state(child), S::kSuperseded);
 }
 
 TEST(Registry, OneEvaluationAtATimeAndItIsFoundAgain) {
