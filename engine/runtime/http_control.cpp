@@ -119,7 +119,8 @@ std::string HttpControl::status_json() const {
   };
   if (s.session) {
     json["session"] = {{"id", s.session->id.value}, {"name", s.session->name}, {"recipe", s.session->recipe_name},
-                       {"seed", s.session->seed}, {"state", session_state_name(s.session->state)}};
+                       {"seed", s.session->seed}, {"state", session_state_name(s.session->state)},
+                       {"problem", s.session_problem}};
   } else {
     json["session"] = nullptr;
   }
@@ -172,7 +173,8 @@ Result<SessionId> HttpControl::start_session(const SessionRequest& request) {
 
 Status HttpControl::change_session(SessionId id, SessionAction action) {
   const auto session = impl_.session();
-  if (!session || session->row().id != id) {
+  const auto out = impl_.shut_out();
+  if (!(session && session->row().id == id) && !(out && out->id == id)) {
     return impl_.store->session(id) ? conflict("session " + std::to_string(id.value) + " does not run")
                                     : not_found("session " + std::to_string(id.value) + " is not in this workspace");
   }

@@ -6,31 +6,11 @@
 
 #include "model/export.h"
 #include "release/gate_json.h"
-#include "runtime/conditions.h"
+#include "runtime/outcomes.h"
 #include "runtime/runtime_impl.h"
 #include "store/desk.h"
 
 namespace sluice {
-namespace {
-
-CommandOutcome refused(Status status) {
-  CommandOutcome out;
-  out.text = status.message();
-  out.status = std::move(status);
-  return out;
-}
-
-CommandOutcome accepted(std::string text) {
-  CommandOutcome out;
-  out.text = std::move(text);
-  return out;
-}
-
-const char* kNotLoaded = "The model is not loaded yet.";
-const char* kNoSession = "No session runs: start one first.";
-
-}  // namespace
-
 void Runtime::Impl::command_loop() {
   while (auto item = commands.pop()) {
     const CommandOutcome outcome = run(item->command);
@@ -59,11 +39,11 @@ CommandOutcome Runtime::Impl::run(Command& command) {
 // The loader brings up server and last session behind the model; until it is through nobody else touches them.
 Status Runtime::Impl::ready() const {
   MutexLock lock(mu);
-  return phase == EnginePhase::kReady ? Status() : unavailable(model_error.empty() ? kNotLoaded : model_error);
+  return phase == EnginePhase::kReady ? Status() : model_error.empty() ? not_loaded() : unavailable(model_error);
 }
 
 CommandOutcome Runtime::Impl::handle(LoadModel& c) {
-  if (session()) return refused(conflict("A session runs on this model: end it before loading another."));
+  if (session() || shut_out()) return refused(conflict("A session is open on this model: end it before loading another."));
   if (loader.joinable()) loader.join();
   {
     MutexLock lock(mu);
@@ -81,141 +61,6 @@ CommandOutcome Runtime::Impl::handle(LoadModel& c) {
   load(c.path.empty() ? find_bundled_model() : c.path);
   MutexLock lock(mu);
   return phase == EnginePhase::kReady ? accepted("Loaded " + model_path + ".") : refused(unavailable(model_error));
-}
-
-CommandOutcome Runtime::Impl::handle(StartServer& c) {
-  if (Status s = ready(); !s.ok()) return refused(std::move(s));
-  if (session() && !session()->row().live_only) {
-    return refused(conflict("A session sends its requests to this server: end it before moving the server."));
-  }
-  start_server(c.host.empty() ? options.host : c.host, c.port);
-  if (!session()) resume_session();  // one that the busy port kept out at the start
-  MutexLock lock(mu);
-  return server_error.empty() ? accepted("Listening on " + server_url + ".") : refused(conflict(server_error));
-}
-
-Result<std::shared_ptr<Session>> Runtime::Impl::open_session(Recipe recipe, SessionRow row, std::int64_t max_requests) {
-  const auto s = serving();
-  SessionParts parts;
-  parts.store = store.get();
-  parts.registry = s->registry.get();
-  parts.service = s->service.get();
-  parts.model = s->system.model;
-  parts.log = &log;
-  parts.discard_at_bound = options.discard_at_bound;
-  parts.trainer_threads = options.trainer_threads > 0 ? options.trainer_threads : half_the_cores();
-  if (!options.api_keys.empty()) parts.api_key = options.api_keys.front();
-  {
-    MutexLock lock(mu);
-    parts.server_url = server_url;
-  }
-  if (!row.live_only && parts.server_url.empty()) {
-    return unavailable("The HTTP server does not listen, and the stream sends its requests through it: choose a free port first.");
-  }
-  SessionCallbacks callbacks;
-  callbacks.on_notice = [this](const std::string& text, const std::string& link) {
-    note(LogLevel::kWarning, "session", text, link);
-  };
-  callbacks.on_request = [this](const DriverEvent& event) {
-    std::function<void(const DriverEvent&)> listener;
-    {
-      MutexLock lock(mu);
-      listener = on_request;
-    }
-    if (listener) listener(event);
-    if (!event.error.empty()) note(LogLevel::kWarning, "stream", "A request of the stream failed: " + event.error);
-  };
-  SLUICE_ASSIGN_OR_RETURN(auto opened, Session::open(parts, std::move(recipe), std::move(row), max_requests, callbacks));
-  std::shared_ptr<Session> session = std::move(opened);
-  MutexLock lock(mu);
-  session_ = session;
-  return session;
-}
-
-Result<std::shared_ptr<Session>> Runtime::Impl::begin_session(Recipe recipe, SessionRow row, std::int64_t max_requests) {
-  // What the recipe does not say must be known after a restart, too.
-  SLUICE_RETURN_IF_ERROR(store->put_value(session_key(row.id, "max_requests"), std::to_string(max_requests)));
-  SLUICE_RETURN_IF_ERROR(
-      store->put_value(session_key(row.id, "bad_candidate"), recipe.demo.bad_candidate ? "yes" : "no"));
-  // Candidates of a session that ended were made for other prompts and another metric: their line is left.
-  for (const VersionRow& version : store->versions()) {
-    if (version.state != VersionState::kCandidate && version.state != VersionState::kEvaluating) continue;
-    SLUICE_RETURN_IF_ERROR(store->set_version_state(version.id, VersionState::kSuperseded));
-  }
-  return open_session(std::move(recipe), std::move(row), max_requests);
-}
-
-CommandOutcome Runtime::Impl::handle(StartSession& c) {
-  if (Status s = ready(); !s.ok()) return refused(std::move(s));
-  const auto s = serving();
-  if (session()) return refused(conflict("A session runs already: end it first."));
-  auto recipe = load_recipe(c.recipe, recipe_folder);
-  if (!recipe.ok()) return refused(recipe.status());
-  if (!s->system.chat_template && !c.live_only) {
-    return refused(invalid_argument("This model cannot chat, and the recipe's stream does: " + s->system.chat_error));
-  }
-  recipe->demo.bad_candidate = recipe->demo.bad_candidate && c.bad_candidate;
-  if (!c.gate_profile.empty()) {
-    const auto profile = parse_gate_profile(c.gate_profile);
-    if (!profile.ok()) return refused(profile.status());
-    if (!recipe->learn.brakes.enabled && *profile != GateProfile::kOff) {
-      return refused(invalid_argument("This recipe has its brakes off, which only gate profile \"off\" allows."));
-    }
-    recipe->gate = gate_preset(*profile);
-  }
-  const std::int64_t max_requests = c.max_requests >= 0 ? c.max_requests : recipe->demo.requests;
-
-  SessionRow row;
-  row.name = c.name.empty() ? recipe->task.name : c.name;
-  row.recipe_name = recipe->task.name;
-  row.recipe_json = recipe->json;
-  row.conditions_json = conditions_json(s->system.model->info(), options, half_the_cores());
-  row.seed = c.seed;
-  row.live_only = c.live_only;
-  const auto settings = store_gate_settings(*store, recipe->gate, "recipe " + recipe->task.name, "start of the session");
-  if (!settings.ok()) return refused(settings.status());
-  const auto id = store->add_session(row);
-  if (!id.ok()) return refused(id.status());
-  row.id = *id;
-  auto session = begin_session(std::move(recipe).value(), row, max_requests);
-  if (!session.ok()) {
-    if (Status ended = store->set_session_state(row.id, SessionState::kEnded); !ended.ok()) return refused(std::move(ended));
-    return refused(session.status());
-  }
-  (*session)->start(false);
-  note(LogLevel::kInfo, "session", "Session \"" + row.name + "\" started, seed " + std::to_string(row.seed) + ".");
-  CommandOutcome out = accepted("Session \"" + row.name + "\" runs.");
-  out.session = row.id;
-  return out;
-}
-
-CommandOutcome Runtime::Impl::handle(PauseSession&) {
-  const auto s = session();
-  if (Status r = ready(); !r.ok()) return refused(std::move(r));
-  if (!s) return refused(conflict(kNoSession));
-  s->pause();  // also when the disk is full and the row can't say so
-  if (Status set = store->set_session_state(s->row().id, SessionState::kPaused); !set.ok()) return refused(std::move(set));
-  return accepted("Paused: stream, trainer and gate stand still; " + name_of(store->serving_version()) + " serves on.");
-}
-
-CommandOutcome Runtime::Impl::handle(ResumeSession&) {
-  const auto s = session();
-  if (Status r = ready(); !r.ok()) return refused(std::move(r));
-  if (!s) return refused(conflict(kNoSession));
-  if (Status set = store->set_session_state(s->row().id, SessionState::kRunning); !set.ok()) return refused(std::move(set));
-  s->resume();
-  return accepted(serving()->registry->frozen() ? "The session runs again; learning stands still until you unfreeze."
-                                                : "The session runs again.");
-}
-
-CommandOutcome Runtime::Impl::handle(EndSession&) {
-  const auto s = session();
-  if (Status r = ready(); !r.ok()) return refused(std::move(r));
-  if (!s) return refused(conflict(kNoSession));
-  stop_session();
-  if (Status set = store->set_session_state(s->row().id, SessionState::kEnded); !set.ok()) return refused(std::move(set));
-  note(LogLevel::kInfo, "session", "Session \"" + s->row().name + "\" ended.");
-  return accepted("The session ended; " + name_of(store->serving_version()) + " serves on.");
 }
 
 CommandOutcome Runtime::Impl::handle(PutGateSettings& c) {
@@ -236,7 +81,7 @@ CommandOutcome Runtime::Impl::handle(PutGateSettings& c) {
 
 CommandOutcome Runtime::Impl::handle(Decide& c) {
   const auto s = serving();
-  if (!s) return refused(unavailable(kNotLoaded));
+  if (!s) return refused(not_loaded());
   const auto action = parse_manual_action(c.action);
   if (!action.ok()) return refused(action.status());
   ManualRequest request;
@@ -255,7 +100,7 @@ CommandOutcome Runtime::Impl::handle(Decide& c) {
 
 CommandOutcome Runtime::Impl::handle(ServeBaseAndFreeze& c) {
   const auto s = serving();
-  if (!s) return refused(unavailable(kNotLoaded));
+  if (!s) return refused(not_loaded());
   // Frozen first: nothing can be promoted between the two decisions.
   if (!s->registry->frozen()) {
     Decide freeze{"freeze", VersionId(), c.actor, c.note};
@@ -301,7 +146,7 @@ CommandOutcome Runtime::Impl::handle(TakeLabelBack& c) {
 
 Result<Answer> Runtime::Impl::ask_one(const Ask& ask, std::optional<VersionId> version) {
   const auto s = serving();
-  if (!s) return unavailable(kNotLoaded);
+  if (!s) return not_loaded();
   const auto running = session();
   CompletionRequest request;
   std::vector<ChatMessage> messages;
@@ -359,7 +204,7 @@ CommandOutcome Runtime::Impl::handle(Ask& c) {
 
 CommandOutcome Runtime::Impl::handle(ExportAdapter& c) {
   const auto s = serving();
-  if (!s) return refused(unavailable(kNotLoaded));
+  if (!s) return refused(not_loaded());
   if (c.version == kBaseVersion) return refused(invalid_argument("Version 0 is the base: it has no adapter to export."));
   const auto row = store->version(c.version);
   if (!row) return refused(not_found("There is no version " + std::to_string(c.version.value) + "."));

@@ -187,18 +187,25 @@ void Runtime::Impl::resume_session() {
     if (row.state != SessionState::kEnded) open = std::move(row);
   }
   if (!open || !options.resume_paused) return;
-  auto recipe = parse_recipe(open->recipe_json, "session " + std::to_string(open->id.value));
-  if (!recipe.ok()) return note(LogLevel::kError, "session", "The last session can't go on: " + recipe.status().message());
-  const auto max = store->value(session_key(open->id, "max_requests"));
-  if (store->value(session_key(open->id, "bad_candidate")) == "no") recipe->demo.bad_candidate = false;
-  auto session = open_session(std::move(recipe).value(), *open, max ? std::strtoll(max->c_str(), nullptr, 10) : 0);
-  if (!session.ok()) return note(LogLevel::kError, "session", "The last session can't go on: " + session.status().message());
-  if (Status s = store->set_session_state(open->id, SessionState::kPaused); !s.ok()) {
-    stop_session();
-    return note(LogLevel::kError, "session", "The last session can't go on: " + s.message());
+  const Status opened = reopen(*open);
+  {
+    MutexLock lock(mu);
+    shut_out_.reset();
+    if (!opened.ok()) shut_out_ = ShutOut{open->id, open->name, opened.message()};
   }
-  (*session)->start(true);
-  note(LogLevel::kInfo, "session", "Session \"" + open->name + "\" is back, paused.");
+  if (opened.ok()) return note(LogLevel::kInfo, "session", "Session \"" + open->name + "\" is back, paused.");
+  note(LogLevel::kError, "session", "Session \"" + open->name + "\" can't go on: " + opened.message());
+}
+
+Status Runtime::Impl::reopen(const SessionRow& row) {
+  // First: whatever keeps it out, it does not run.
+  SLUICE_RETURN_IF_ERROR(store->set_session_state(row.id, SessionState::kPaused));
+  SLUICE_ASSIGN_OR_RETURN(Recipe recipe, parse_recipe(row.recipe_json, "session " + std::to_string(row.id.value)));
+  const auto max = store->value(session_key(row.id, "max_requests"));
+  if (store->value(session_key(row.id, "bad_candidate")) == "no") recipe.demo.bad_candidate = false;
+  SLUICE_ASSIGN_OR_RETURN(const auto session, open_session(std::move(recipe), row, max ? std::strtoll(max->c_str(), nullptr, 10) : 0));
+  session->start(true);
+  return {};
 }
 
 void Runtime::Impl::stop_session() {
@@ -214,6 +221,11 @@ void Runtime::Impl::stop_session() {
 std::shared_ptr<Session> Runtime::Impl::session() const {
   MutexLock lock(mu);
   return session_;
+}
+
+std::optional<ShutOut> Runtime::Impl::shut_out() const {
+  MutexLock lock(mu);
+  return shut_out_;
 }
 
 std::shared_ptr<Serving> Runtime::Impl::serving() const {

@@ -38,6 +38,13 @@ struct Serving {
   std::unique_ptr<Registry> registry;
 };
 
+// A session that is open in the store and can't go on, such as over a busy port: it waits for another try or its end.
+struct ShutOut {
+  SessionId id;
+  std::string name;
+  std::string reason;  // sentences for people
+};
+
 class Runtime::Impl {
  public:
   Impl(RuntimeOptions options, Log& log, std::unique_ptr<Store> store);
@@ -56,17 +63,19 @@ class Runtime::Impl {
   void close_server();
   void start_server(const std::string& host, int port);
   void resume_session();
+  Status reopen(const SessionRow& row);
   void stop_session();
   std::string name_of(VersionId version) const;
   std::string adapter_name() const;          // of the session, or of the last one; "sluice" before any
   std::shared_ptr<Session> session() const;
+  std::optional<ShutOut> shut_out() const;
   std::shared_ptr<Serving> serving() const;
   void on_store_event(const StoreEvent& event);
   void on_decision(const DecisionRow& row);
   void on_swap(const SwapNotice& notice);
   void note(LogLevel level, const std::string& category, const std::string& text, const std::string& link = "");
 
-  // runtime_commands.cpp
+  // runtime_commands.cpp, session_commands.cpp
   void command_loop();
   void ask_loop();
   CommandOutcome run(Command& command);   // never throws
@@ -85,6 +94,9 @@ class Runtime::Impl {
   CommandOutcome handle(Ask& c);
   CommandOutcome handle(ExportAdapter& c);
   Result<Answer> ask_one(const Ask& ask, std::optional<VersionId> version);
+  Result<SessionParts> session_parts(bool live_only) const;
+  Result<std::shared_ptr<Session>> running_session() const;
+  void try_again();
   Result<std::shared_ptr<Session>> begin_session(Recipe recipe, SessionRow row, std::int64_t max_requests);
   Result<std::shared_ptr<Session>> open_session(Recipe recipe, SessionRow row, std::int64_t max_requests);
 
@@ -120,6 +132,7 @@ class Runtime::Impl {
   std::string server_error SLUICE_GUARDED_BY(mu);
   std::shared_ptr<Serving> serving_ SLUICE_GUARDED_BY(mu);
   std::shared_ptr<Session> session_ SLUICE_GUARDED_BY(mu);
+  std::optional<ShutOut> shut_out_ SLUICE_GUARDED_BY(mu);
   std::shared_ptr<const EngineState> state SLUICE_GUARDED_BY(mu);
   std::uint64_t snapshots_begun SLUICE_GUARDED_BY(mu) = 0, newest_snapshot SLUICE_GUARDED_BY(mu) = 0;
   std::vector<StoreListener> listeners SLUICE_GUARDED_BY(mu);

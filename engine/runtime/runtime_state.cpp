@@ -84,6 +84,10 @@ void Runtime::Impl::publish_snapshot() {
     next->train = running->train_progress();
     next->gate = running->gate_progress();
   }
+  if (const auto out = shut_out(); out && !running) {
+    next->session = store->session(out->id);
+    next->session_problem = out->reason;
+  }
   next->rss_bytes = resident_memory();
   next->errors = errors;
   MutexLock lock(mu);

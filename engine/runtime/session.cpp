@@ -18,6 +18,23 @@ namespace {
 constexpr const char* kBadLabel = "deliberately bad";
 constexpr auto kLook = std::chrono::milliseconds(200);  // how soon a waiting thread sees stop()
 
+StepRunnerOptions runner_options(const SessionParts& parts, const Recipe& recipe) {
+  StepRunnerOptions options;
+  options.lora = recipe.learn.lora;
+  options.threads = parts.trainer_threads;
+  return options;
+}
+
+DriverOptions driver_options(const SessionParts& parts, const Recipe& recipe, const SessionRow& row) {
+  DriverOptions options;
+  options.base_url = parts.server_url;
+  options.api_key = parts.api_key;
+  options.model = recipe.task.name;
+  options.seed = row.seed;
+  options.concurrency = recipe.demo.concurrency;
+  return options;
+}
+
 SteadyTime soon() { return Clock::system().steady() + kLook; }
 
 // Requests of the session with a whole answer; a stop cancels what is in flight, and those are asked again.
@@ -43,11 +60,20 @@ Result<std::unique_ptr<Session>> Session::open(SessionParts parts, Recipe recipe
   return session;
 }
 
+Status Session::check_start(const SessionParts& parts, const Recipe& recipe, const SessionRow& row) {
+  SLUICE_ASSIGN_OR_RETURN(const auto runner, make_step_runner(parts.model, runner_options(parts, recipe)));
+  // A new session's head starts from the version in service.
+  const VersionId serving = parts.store->serving_version();
+  if (serving != kBaseVersion) {
+    if (const auto loaded = runner->load(parts.store->adapter_folder(serving)); !loaded.ok()) return loaded.status();
+  }
+  if (row.live_only) return {};
+  const auto driver = Driver::create(recipe.task, driver_options(parts, recipe, row));
+  return driver.ok() ? Status() : driver.status();
+}
+
 Status Session::open_trainer() {
-  StepRunnerOptions options;
-  options.lora = recipe_.learn.lora;
-  options.threads = parts_.trainer_threads;
-  SLUICE_ASSIGN_OR_RETURN(runner_, make_step_runner(parts_.model, options));
+  SLUICE_ASSIGN_OR_RETURN(runner_, make_step_runner(parts_.model, runner_options(parts_, recipe_)));
   TrainerOptions trainer;
   trainer.session = row_.id;
   trainer.adapter_name = recipe_.task.name;
@@ -86,12 +112,7 @@ void Session::open_gate() {
 }
 
 Status Session::open_driver(std::int64_t max_requests) {
-  DriverOptions options;
-  options.base_url = parts_.server_url;
-  options.api_key = parts_.api_key;
-  options.model = recipe_.task.name;
-  options.seed = row_.seed;
-  options.concurrency = recipe_.demo.concurrency;
+  DriverOptions options = driver_options(parts_, recipe_, row_);
   options.max_requests = max_requests;
   options.already_sent = answered(parts_.store->counts(row_.id));
   options.waiting = [store = parts_.store, id = row_.id] { return store->counts(id).waiting; };

@@ -55,6 +55,8 @@ class Session {
   // A new session's row must be committed already; one that ran before goes on where its rows say.
   static Result<std::unique_ptr<Session>> open(SessionParts parts, Recipe recipe, SessionRow row, std::int64_t max_requests,
                                                SessionCallbacks callbacks);
+  // Would open() take a new session of this row? Nothing is written, so that a refused one leaves no trace.
+  static Status check_start(const SessionParts& parts, const Recipe& recipe, const SessionRow& row);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;

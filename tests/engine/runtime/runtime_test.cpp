@@ -13,6 +13,7 @@ namespace sluice {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 class RuntimeTest : public ::testing::Test {
  protected:
@@ -107,32 +108,109 @@ TEST_F(RuntimeTest, ASessionComesBackPausedAndGoesOn) {
   EXPECT_EQ(state_of(*runtime, session), SessionState::kRunning);
 }
 
-TEST_F(RuntimeTest, ABusyPortKeepsASessionOutOnlyUntilAnotherPortIsChosen) {
-  auto runtime = ready();
+// A workspace whose session sends requests over HTTP, opened again while somebody else holds the port.
+class BusyPortTest : public RuntimeTest {
+ protected:
+  static StartSession simulated() {
+    StartSession start = live();
+    start.live_only = false;
+    start.max_requests = 1;
+    return start;
+  }
+  void open_over_busy_port(bool with_session) {
+    if (with_session) {
+      runtime = ready();
+      const CommandOutcome started = runtime->run(simulated());
+      ASSERT_TRUE(started.ok()) << started.text;
+      session = *started.session;
+      runtime.reset();  // in the midst of it, as at a crash: the row says "running"
+    }
+    RuntimeOptions first = options();
+    first.data_folder = other.path + "/ws";
+    holder = open(first);
+    ASSERT_TRUE(holder->wait_ready(60).ok());
+    const std::string url = holder->snapshot()->server_url;
+    RuntimeOptions second = options();
+    second.port = std::stoi(url.substr(url.rfind(':') + 1));
+    runtime = open(second);
+    ASSERT_TRUE(runtime->wait_ready(60).ok()) << "a busy port is no failure";
+    ASSERT_NE(runtime->snapshot()->server_error, "");
+  }
+
+  TempFolder other;
+  std::unique_ptr<Runtime> holder, runtime;
+  SessionId session;
+};
+
+TEST_F(BusyPortTest, TheSessionIsThereAndSaysWhatKeepsItOut) {
+  ASSERT_NO_FATAL_FAILURE(open_over_busy_port(true));
+  const auto state = runtime->snapshot();
+  ASSERT_TRUE(state->session);
+  EXPECT_EQ(state->session->id, session);
+  EXPECT_EQ(state->session->state, SessionState::kPaused);
+  EXPECT_THAT(state->session_problem, HasSubstr(state->server_error));
+  EXPECT_THAT(state->session_problem, HasSubstr("choose a free port"));
+  const CommandOutcome again = runtime->run(ResumeSession{});
+  EXPECT_EQ(again.status.code(), Code::kConflict);
+  EXPECT_THAT(again.text, HasSubstr(state->server_error));
+  EXPECT_EQ(runtime->run(PauseSession{}).status.code(), Code::kConflict);
+  EXPECT_THAT(runtime->run(live()).text, HasSubstr("end it first"));
+  EXPECT_EQ(runtime->run(LoadModel{}).status.code(), Code::kConflict);
+}
+
+TEST_F(BusyPortTest, AnotherPortBringsTheSessionBack) {
+  ASSERT_NO_FATAL_FAILURE(open_over_busy_port(true));
+  const CommandOutcome moved = runtime->run(StartServer{"127.0.0.1", 0});
+  ASSERT_TRUE(moved.ok()) << moved.text;
+  ASSERT_TRUE(runtime->snapshot()->session);
+  EXPECT_EQ(runtime->snapshot()->session->id, session);
+  EXPECT_EQ(runtime->snapshot()->session_problem, "");
+  EXPECT_TRUE(runtime->run(ResumeSession{}).ok());
+  EXPECT_EQ(state_of(*runtime, session), SessionState::kRunning);
+}
+
+TEST_F(BusyPortTest, ResumingTriesThePortAgain) {
+  ASSERT_NO_FATAL_FAILURE(open_over_busy_port(true));
+  holder.reset();
+  const CommandOutcome resumed = runtime->run(ResumeSession{});
+  ASSERT_TRUE(resumed.ok()) << resumed.text;
+  EXPECT_EQ(runtime->snapshot()->server_error, "");
+  EXPECT_EQ(state_of(*runtime, session), SessionState::kRunning);
+}
+
+TEST_F(BusyPortTest, TheSessionCanBeEndedWithoutAServer) {
+  ASSERT_NO_FATAL_FAILURE(open_over_busy_port(true));
+  const CommandOutcome ended = runtime->run(EndSession{});
+  ASSERT_TRUE(ended.ok()) << ended.text;
+  EXPECT_FALSE(runtime->snapshot()->session);
+  EXPECT_EQ(runtime->snapshot()->session_problem, "");
+  EXPECT_EQ(state_of(*runtime, session), SessionState::kEnded);
+  EXPECT_TRUE(runtime->run(live()).ok()) << "needs no server";
+}
+
+TEST_F(BusyPortTest, ARefusedSessionLeavesNoRow) {
+  ASSERT_NO_FATAL_FAILURE(open_over_busy_port(false));
+  const CommandOutcome out = runtime->run(simulated());
+  EXPECT_FALSE(out.ok());
+  EXPECT_THAT(out.text, HasSubstr("choose a free port"));
+  EXPECT_THAT(runtime->store().sessions(), IsEmpty());
+  EXPECT_FALSE(runtime->store().gate_settings()) << "nor did its gate settings take hold";
+}
+
+TEST_F(RuntimeTest, APausedSessionGoesWhereItsServerGoes) {
+  const auto runtime = ready();
   StartSession start = live();
   start.live_only = false;
   start.max_requests = 1;
   const CommandOutcome started = runtime->run(start);
   ASSERT_TRUE(started.ok()) << started.text;
+  EXPECT_EQ(runtime->run(StartServer{"127.0.0.1", 0}).status.code(), Code::kConflict) << "it runs";
   ASSERT_TRUE(runtime->run(PauseSession{}).ok());
-  runtime.reset();
-
-  TempFolder other;
-  RuntimeOptions first = options();
-  first.data_folder = other.path + "/ws";
-  const auto holder = open(first);
-  ASSERT_TRUE(holder->wait_ready(60).ok());
-  const std::string url = holder->snapshot()->server_url;
-  RuntimeOptions second = options();
-  second.port = std::stoi(url.substr(url.rfind(':') + 1));
-  runtime = open(second);
-  ASSERT_TRUE(runtime->wait_ready(60).ok()) << "a busy port is no failure";
-  EXPECT_NE(runtime->snapshot()->server_error, "");
-  EXPECT_FALSE(runtime->snapshot()->session);
-  const CommandOutcome moved = runtime->run(StartServer{"127.0.0.1", 0});
-  ASSERT_TRUE(moved.ok()) << moved.text;
-  ASSERT_TRUE(runtime->snapshot()->session);
+  ASSERT_TRUE(runtime->run(StartServer{"127.0.0.1", 0}).ok());
+  EXPECT_NE(runtime->snapshot()->server_url, "");
   EXPECT_EQ(runtime->snapshot()->session->id, *started.session);
+  EXPECT_EQ(state_of(*runtime, *started.session), SessionState::kPaused);
+  EXPECT_TRUE(runtime->run(ResumeSession{}).ok());
 }
 
 TEST_F(RuntimeTest, FreezingStopsLearningUntilUnfrozenAlsoOverARestart) {
