@@ -46,6 +46,7 @@ MainWindow::MainWindow(QWidget* parent)
   layout->setSpacing(0);
   m_banner->setFrameShape(QFrame::Box);
   m_banner->setAlignment(Qt::AlignCenter);
+  m_banner->setWordWrap(true);
   m_banner->setObjectName(QStringLiteral("banner"));
   m_banner->hide();
   layout->addWidget(m_banner);
@@ -61,6 +62,7 @@ MainWindow::MainWindow(QWidget* parent)
   connect(m_start, &StartPage::demoRequested, this, &MainWindow::startDemo);
   connect(m_start, &StartPage::sessionRequested, this, &MainWindow::newSession);
   connect(m_start, &StartPage::resumeRequested, this, [this] { send(ResumeSession{}, tr("Resuming …")); });
+  connect(m_start, &StartPage::endRequested, this, [this] { send(EndSession{}, tr("Ending the session …")); });
   connect(m_start, &StartPage::modelRequested, this, &MainWindow::chooseModel);
   connect(m_start, &StartPage::portRequested, this, &MainWindow::choosePort);
   connect(m_start, &StartPage::workspaceRequested, this, [this](const QString& folder) {
@@ -264,7 +266,12 @@ void MainWindow::showState() {
   m_status->setText(parts.join(QStringLiteral("  ·  ")));
 
   QStringList banner;
-  if (s.session && s.session->state == SessionState::kPaused) banner << tr("Session paused: stream, trainer and gate stand still; serving goes on. F8 resumes.");
+  if (s.session && !s.session_problem.empty()) {
+    banner << tr("“%1” is open and can't go on: %2 Resume (F8) tries again; Shift+F5 ends it.")
+                  .arg(QString::fromStdString(s.session->name), QString::fromStdString(s.session_problem));
+  } else if (s.session && s.session->state == SessionState::kPaused) {
+    banner << tr("Session paused: stream, trainer and gate stand still; serving goes on. F8 resumes.");
+  }
   if (s.frozen) banner << tr("Serving frozen: nothing is promoted until you unfreeze (F9).");
   m_banner->setText(banner.join(QLatin1Char('\n')));
   m_banner->setVisible(!banner.isEmpty());

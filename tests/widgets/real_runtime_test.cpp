@@ -3,8 +3,8 @@
 // through what the window shows and the rows in the store.
 #include <QCheckBox>
 #include <QDialog>
-#include <QDir>
 #include <QDoubleSpinBox>
+#include <QInputDialog>
 #include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
@@ -16,6 +16,7 @@
 #include "gate/gate_panel.h"
 #include "labelling/label_page.h"
 #include "shell/info_bar.h"
+#include "start/start_page.h"
 #include "timeline/timeline_page.h"
 #include "widgets/support/real_engine.h"
 
@@ -128,6 +129,56 @@ class RealRuntimeTest : public QObject {
     QVERIFY(rejected.after < rejected.before - 1e-4);
   }
 
+  void aSessionBehindABusyPortIsBroughtBackOrEnded_data() {
+    QTest::addColumn<bool>("end");
+    QTest::newRow("another port") << false;
+    QTest::newRow("end it") << true;
+  }
+
+  void aSessionBehindABusyPortIsBroughtBackOrEnded() {
+    QFETCH(const bool, end);
+    RealFixture f, other;
+    auto earlier = std::move(Runtime::open(f.options(), f.log)).value();
+    QVERIFY(earlier->wait_ready(60).ok());
+    StartSession start;
+    start.recipe = "be-brief";
+    const SessionId session = *earlier->run(start).session;
+    earlier.reset();  // in the midst of it, as at a crash
+    const auto holder = std::move(Runtime::open(other.options(), other.log)).value();
+    QVERIFY(holder->wait_ready(60).ok());
+    const std::string url = holder->snapshot()->server_url;
+    RuntimeOptions options = f.options();
+    options.port = std::stoi(url.substr(url.rfind(':') + 1));
+    QCOMPARE(f.open(options), std::string());
+
+    const auto* line = f.find<QLabel>("sessionLine");
+    QTRY_VERIFY_WITH_TIMEOUT(line->isVisible(), kWait);
+    QVERIFY2(line->text().contains(QString::number(options.port)) && line->text().contains(QStringLiteral("free port")), qPrintable(line->text()));
+    QVERIFY(f.find<QLabel>("banner")->isVisible());
+    QVERIFY(!f.find<QPushButton>("runDemo")->isEnabled());
+    QVERIFY(f.find<QPushButton>("choosePort")->isVisible());
+    // Resuming says what is in the way and leaves everything as it was.
+    QTest::mouseClick(f.find<QPushButton>("resumeSession"), Qt::LeftButton);
+    QTRY_VERIFY_WITH_TIMEOUT(f.window.infoBar()->text(QStringLiteral("command")).contains(QStringLiteral("free port")), kWait);
+    if (end) {
+      QTest::mouseClick(f.find<QPushButton>("endOpenSession"), Qt::LeftButton);
+      QTRY_VERIFY_WITH_TIMEOUT(f.find<QPushButton>("runDemo")->isEnabled(), kWait);
+      QCOMPARE(f.store().session(session)->state, SessionState::kEnded);
+      QTRY_VERIFY(!f.find<QPushButton>("resumeSession")->isVisible());
+      return;
+    }
+    QTest::mouseClick(f.find<QPushButton>("choosePort"), Qt::LeftButton);
+    auto* dialog = f.find<QInputDialog>("portDialog");
+    QVERIFY(dialog);
+    dialog->setIntValue(0);
+    dialog->accept();
+    QTRY_VERIFY_WITH_TIMEOUT(!line->isVisible(), kWait);
+    QTest::mouseClick(f.find<QPushButton>("resumeSession"), Qt::LeftButton);
+    QTRY_VERIFY_WITH_TIMEOUT(f.state().session->state == SessionState::kRunning, kWait);
+    QCOMPARE(f.state().session->id, session);
+    QTRY_VERIFY_WITH_TIMEOUT(f.state().stream.requests > 0, kWait);
+  }
+
   void theDemoRunsIsSteeredAndRolledBack() {
     RealFixture f;
     QCOMPARE(f.open(), std::string());
@@ -237,7 +288,7 @@ class RealRuntimeTest : public QObject {
     QCOMPARE(back.incumbent, promoted);
     QCOMPARE(back.actor, std::string("operator"));
     QVERIFY(!back.note.empty());
-    QCOMPARE(f.store().version(promoted)->state, VersionState::kQuarantined);
+    QCOMPARE(f.store().version(promoted)->state, VersionState::kRetired);
     QTRY_VERIFY_WITH_TIMEOUT(f.window.infoBar()->has(QStringLiteral("rollback")), kWait);
     QTRY_VERIFY_WITH_TIMEOUT(f.window.statusText().contains(QStringLiteral("base serves")), kWait);
     QTRY_COMPARE_WITH_TIMEOUT(table->item(table->rowCount() - 1, 1)->text(), QStringLiteral("serving"), kWait);

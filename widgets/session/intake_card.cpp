@@ -53,6 +53,11 @@ void IntakeCard::showState() {
   }
   const bool paused = state.session->state == SessionState::kPaused;
   m_session->setText((paused ? tr("‖ “%1” is paused") : tr("▶ “%1” runs")).arg(QString::fromStdString(state.session->name)));
+  if (!state.session_problem.empty()) {
+    m_now->setText(tr("can't go on: %1").arg(QString::fromStdString(state.session_problem)));
+    m_now->setToolTip(m_now->text());
+    return;
+  }
   const StreamProgress& stream = state.stream;
   QStringList parts;
   parts << (stream.max_requests > 0 ? tr("request %1 of %2").arg(stream.requests).arg(stream.max_requests) : tr("%n request(s)", nullptr, static_cast<int>(stream.requests)));

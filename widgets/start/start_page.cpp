@@ -64,6 +64,14 @@ QWidget* StartPage::makeActions() {
   m_resume = new QPushButton(tr("Resume the session"), box);
   m_resume->setObjectName(QStringLiteral("resumeSession"));
   m_resume->setVisible(false);
+  m_end = new QPushButton(tr("End it"), box);
+  m_end->setObjectName(QStringLiteral("endOpenSession"));
+  m_end->setToolTip(tr("Its answers, verdicts and versions are kept; what serves goes on serving."));
+  m_end->setVisible(false);
+  m_sessionLine = new QLabel(box);
+  m_sessionLine->setObjectName(QStringLiteral("sessionLine"));
+  m_sessionLine->setWordWrap(true);
+  m_sessionLine->hide();
   m_session = new QPushButton(tr("Start a session …"), box);
   m_session->setObjectName(QStringLiteral("startSession"));
   m_model = new QPushButton(tr("Use a GGUF file of your own …"), box);
@@ -75,8 +83,10 @@ QWidget* StartPage::makeActions() {
   layout->addWidget(m_modelLine);
   layout->addWidget(m_demo);
   layout->addWidget(hint);
+  layout->addWidget(m_sessionLine);
   auto* row = new QHBoxLayout;
   row->addWidget(m_resume);
+  row->addWidget(m_end);
   row->addWidget(m_session);
   row->addWidget(m_model);
   row->addStretch(1);
@@ -85,6 +95,7 @@ QWidget* StartPage::makeActions() {
   connect(m_demo, &QPushButton::clicked, this, &StartPage::demoRequested);
   connect(m_session, &QPushButton::clicked, this, &StartPage::sessionRequested);
   connect(m_resume, &QPushButton::clicked, this, &StartPage::resumeRequested);
+  connect(m_end, &QPushButton::clicked, this, &StartPage::endRequested);
   connect(m_model, &QPushButton::clicked, this, &StartPage::modelRequested);
   return box;
 }
@@ -186,6 +197,12 @@ void StartPage::showState(const EngineState* state) {
     button->setToolTip(wait.isEmpty() ? button->property("help").toString() : wait);
   }
   m_resume->setVisible(paused);
+  m_end->setVisible(paused);
+  const bool kept = paused && !state->session_problem.empty();
+  m_sessionLine->setVisible(kept);
+  if (kept) {
+    m_sessionLine->setText(tr("“%1” can't go on: %2").arg(QString::fromStdString(state->session->name), QString::fromStdString(state->session_problem)));
+  }
   if (paused) m_resume->setText(tr("Resume “%1”").arg(QString::fromStdString(state->session->name)));
   m_model->setEnabled(state && !runs && !paused);
   m_url = state ? QString::fromStdString(state->server_url) : QString();

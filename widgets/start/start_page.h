@@ -34,6 +34,7 @@ class StartPage : public QWidget {
   void demoRequested();
   void sessionRequested();
   void resumeRequested();
+  void endRequested();
   void workspaceRequested(const QString& folder);  // empty = ask for one
   void modelRequested();
   void portRequested();
@@ -46,10 +47,12 @@ class StartPage : public QWidget {
   QPushButton* m_demo;
   QPushButton* m_session;
   QPushButton* m_resume;
+  QPushButton* m_end;
   QPushButton* m_model;
   QPushButton* m_port;
   QPushButton* m_copy;
   QLabel* m_modelLine;
+  QLabel* m_sessionLine;
   QLabel* m_fit;
   QLabel* m_serverLine;
   QLabel* m_snippet;

@@ -600,6 +600,10 @@
             <source>%1 not trained: %2</source>
             <translation>%1 个未训练:%2</translation>
         </message>
+        <message>
+            <source>can&apos;t go on: %1</source>
+            <translation>无法继续:%1</translation>
+        </message>
     </context>
     <context>
         <name>sluice::gui::LabelPage</name>
@@ -1046,7 +1050,7 @@
             <translation>所有的点都在 %1 里。</translation>
         </message>
         <message>
-            <source>%1 can't be written: %2</source>
+            <source>%1 can&apos;t be written: %2</source>
             <translation>无法写入 %1:%2</translation>
         </message>
         <message>
@@ -1060,6 +1064,10 @@ Every answer and verdict is saved. A session that runs now can be resumed at the
         <message>
             <source>Finishing the current step …</source>
             <translation>正在完成当前这一步…</translation>
+        </message>
+        <message>
+            <source>“%1” is open and can&apos;t go on: %2 Resume (F8) tries again; Shift+F5 ends it.</source>
+            <translation>“%1”尚未结束,但无法继续:%2 按 F8(继续)再试一次;按 Shift+F5 结束它。</translation>
         </message>
     </context>
     <context>
@@ -1317,6 +1325,18 @@ Every answer and verdict is saved. A session that runs now can be resumed at the
             <source>The server starts when the model is loaded.</source>
             <translation>模型加载后服务器启动。</translation>
         </message>
+        <message>
+            <source>End it</source>
+            <translation>结束它</translation>
+        </message>
+        <message>
+            <source>Its answers, verdicts and versions are kept; what serves goes on serving.</source>
+            <translation>它的回答、判定和版本都会保留;正在服务的版本继续服务。</translation>
+        </message>
+        <message>
+            <source>“%1” can&apos;t go on: %2</source>
+            <translation>“%1”无法继续:%2</translation>
+        </message>
     </context>
     <context>
         <name>sluice::gui::TimelinePage</name>
@@ -1369,7 +1389,7 @@ Every answer and verdict is saved. A session that runs now can be resumed at the
             <translation>这个版本已经在服务。</translation>
         </message>
         <message>
-            <source>%1 can't serve: its files were deleted.</source>
+            <source>%1 can&apos;t serve: its files were deleted.</source>
             <translation>%1 不能服务:它的文件已删除。</translation>
         </message>
         <message>

@@ -4,6 +4,7 @@
 // neither prove nor refute anything within its four pairs, so every candidate is held and a person decides.
 #pragma once
 
+#include <QDir>
 #include <QFile>
 #include <QTemporaryDir>
 #include <memory>
@@ -54,6 +55,11 @@ struct RealFixture {
   MainWindow window;
   const Runtime* runtime = nullptr;
 
+  RealFixture() {
+    QDir(dir.path()).mkpath(QStringLiteral("recipes"));
+    QFile file(dir.path() + QStringLiteral("/recipes/be-brief.json"));
+    if (file.open(QIODevice::WriteOnly)) file.write(tinyRecipe());
+  }
   std::string folder() const { return dir.path().toStdString() + "/ws"; }
   const Store& store() const { return runtime->store(); }
   EngineState state() const { return *runtime->snapshot(); }
@@ -72,10 +78,6 @@ struct RealFixture {
   // "" or why the engine did not open.
   std::string open() { return open(options()); }
   std::string open(RuntimeOptions o) {
-    if (!QDir(dir.path()).mkpath(QStringLiteral("recipes"))) return "no folder for recipes";
-    QFile file(dir.path() + QStringLiteral("/recipes/be-brief.json"));
-    if (!file.open(QIODevice::WriteOnly) || file.write(tinyRecipe()) < 0) return "the recipe can't be written";
-    file.close();
     auto opened = Runtime::open(std::move(o), log);
     if (!opened.ok()) return opened.status().message();
     runtime = opened->get();
