@@ -27,7 +27,8 @@ def random_blocks(rng, qtype):
     if qtype in (T.F16, T.BF16):
         return finite_halves(rng, VALUES).view(np.uint8).reshape(n, size)
     blocks = rng.integers(0, 256, (n, size), dtype=np.uint8)
-    half_at = {T.Q4_0: [0], T.Q4_1: [0, 2], T.Q5_0: [0], T.Q5_1: [0, 2], T.Q8_0: [0], T.Q4_K: [0, 2], T.Q6_K: [208]}
+    half_at = {T.Q4_0: [0], T.Q4_1: [0, 2], T.Q5_0: [0], T.Q5_1: [0, 2], T.Q8_0: [0], T.IQ4_NL: [0],
+               T.Q2_K: [80, 82], T.Q3_K: [108], T.Q4_K: [0, 2], T.Q5_K: [0, 2], T.Q6_K: [208]}
     for at in half_at[qtype]:
         blocks[:, at:at + 2] = finite_halves(rng, n).view(np.uint8).reshape(n, 2)
     return blocks
@@ -36,7 +37,8 @@ def random_blocks(rng, qtype):
 def main():
     rng = np.random.default_rng(20240601)
     with open(sys.argv[1], "wb") as out:
-        for qtype in (T.F32, T.F16, T.BF16, T.Q4_0, T.Q4_1, T.Q5_0, T.Q5_1, T.Q8_0, T.Q4_K, T.Q6_K):
+        for qtype in (T.F32, T.F16, T.BF16, T.Q4_0, T.Q4_1, T.Q5_0, T.Q5_1, T.Q8_0, T.Q4_K, T.Q6_K,
+                      T.Q2_K, T.Q3_K, T.Q5_K, T.IQ4_NL):
             blocks = random_blocks(rng, qtype)
             data = blocks.reshape(-1)
             typed = data.view(np.float32) if qtype == T.F32 else data.view(np.float16) if qtype == T.F16 else data

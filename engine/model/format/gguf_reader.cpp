@@ -234,7 +234,7 @@ class GgufReader {
       return invalid_argument(in_file() + what + " is stored as " + ggml_type_name(number) + " (type " +
                               std::to_string(number) +
                               "), which Sluice does not read; it reads F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, "
-                              "Q4_K and Q6_K");
+                              "Q2_K, Q3_K, Q4_K, Q5_K, Q6_K and IQ4_NL");
     }
     tensor.type = *type;
     if (tensor.cols() % block_values(*type) != 0) {

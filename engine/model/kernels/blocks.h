@@ -46,6 +46,40 @@ struct BlockQ8_0 {
   std::int8_t qs[32];
 };
 
+// value = d * kIq4Values[q]; q as in Q4_0.
+struct BlockIQ4_NL {
+  std::uint16_t d;
+  std::uint8_t qs[16];
+};
+
+inline constexpr std::int8_t kIq4Values[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+
+// 256 values in sixteen parts of 16 with a 4-bit scale (low) and minimum (high) each:
+// value = (d * scale) * q - (dmin * minimum). In each half of 128 values, value i is two bits of qs[i % 32] of that half,
+// at bit 2 * (i / 32).
+struct BlockQ2_K {
+  std::uint8_t scales[16];
+  std::uint8_t qs[64];
+  std::uint16_t d;
+  std::uint16_t dmin;
+};
+
+// 256 values in sixteen parts of 16 with a 6-bit scale each: value = (d * (scale - 32)) * (q - 4). The low two bits of q
+// as in Q2_K; the third of value i is bit i / 32 of hmask[i % 32].
+struct BlockQ3_K {
+  std::uint8_t hmask[32];
+  std::uint8_t qs[64];
+  std::uint8_t scales[12];
+  std::uint16_t d;
+};
+
+// Scale of a BlockQ3_K's part j, still with its offset of 32: four low bits in the nibbles of bytes 0-7, two high ones in
+// bytes 8-11.
+inline int q3_scale(const std::uint8_t* s, int j) {
+  const int low = j < 8 ? s[j] & 15 : s[j - 8] >> 4;
+  return low | ((s[8 + j % 4] >> (2 * (j / 4))) & 3) << 4;
+}
+
 // 256 values in eight parts of 32 with a 6-bit scale and minimum each:
 // value = (d * scale) * q - (dmin * minimum). Parts 2j and 2j + 1 are the low and high nibbles of qs[32j .. 32j + 31].
 struct BlockQ4_K {
@@ -55,7 +89,16 @@ struct BlockQ4_K {
   std::uint8_t qs[128];
 };
 
-// Scale and minimum of a BlockQ4_K's part j: six bits each in twelve bytes. Parts 0-3 take the low six bits of bytes 0-3
+// Q4_K with a fifth bit: that of value i is bit i / 32 of qh[i % 32].
+struct BlockQ5_K {
+  std::uint16_t d;
+  std::uint16_t dmin;
+  std::uint8_t scales[12];
+  std::uint8_t qh[32];
+  std::uint8_t qs[128];
+};
+
+// Scale and minimum of part j of a BlockQ4_K or BlockQ5_K: six bits each in twelve bytes. Parts 0-3 take the low six bits of bytes 0-3
 // and 4-7; parts 4-7 take their low four bits from the nibbles of bytes 8-11 and their high two from the tops of bytes
 // 0-7.
 inline void scale_and_minimum(const std::uint8_t* s, int j, int& scale, int& minimum) {
@@ -83,6 +126,10 @@ static_assert(sizeof(BlockQ4_1) == block_bytes(BlockType::kQ4_1));
 static_assert(sizeof(BlockQ5_0) == block_bytes(BlockType::kQ5_0));
 static_assert(sizeof(BlockQ5_1) == block_bytes(BlockType::kQ5_1));
 static_assert(sizeof(BlockQ8_0) == block_bytes(BlockType::kQ8_0));
+static_assert(sizeof(BlockIQ4_NL) == block_bytes(BlockType::kIQ4_NL));
+static_assert(sizeof(BlockQ2_K) == block_bytes(BlockType::kQ2_K));
+static_assert(sizeof(BlockQ3_K) == block_bytes(BlockType::kQ3_K));
+static_assert(sizeof(BlockQ5_K) == block_bytes(BlockType::kQ5_K));
 static_assert(sizeof(BlockQ4_K) == block_bytes(BlockType::kQ4_K));
 static_assert(sizeof(BlockQ6_K) == block_bytes(BlockType::kQ6_K));
 

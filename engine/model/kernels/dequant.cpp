@@ -97,11 +97,102 @@ HWY_INLINE void dequantize(const BlockQ5_1& b, float* out) {
 }
 HWY_INLINE void dequantize(const BlockQ8_0& b, float* out) { scale_block(b.qs, half_to_float(b.d), out); }
 
-template <class Block>
+HWY_INLINE void dequantize(const BlockIQ4_NL& b, float* out) {
+  const D8x16 d8;
+  alignas(16) std::uint8_t q[32];
+  unpack_nibbles(b.qs, 0, reinterpret_cast<std::int8_t*>(q));
+  const auto table = hn::LoadU(d8, reinterpret_cast<const std::uint8_t*>(kIq4Values));
+  for (int i = 0; i < 32; i += 16) hn::Store(hn::TableLookupBytes(table, hn::Load(d8, q + i)), d8, q + i);
+  scale_block(reinterpret_cast<const std::int8_t*>(q), half_to_float(b.d), out);
+}
+
+// The K types. out[i] = q[i] * d - m over n values, a multiple of 16; without m where the type has no minima.
+template <bool kMinimum>
+HWY_INLINE void scale_part(const std::uint8_t* q, int n, float d, float m, float* out) {
+  const auto* at = reinterpret_cast<const std::int8_t*>(q);
+  const auto vd = hn::Set(DF(), d);
+  [[maybe_unused]] const auto vm = hn::Set(DF(), m);
+  for (std::int64_t i = 0; i < n; i += kLanes) {
+    auto v = hn::Mul(hn::ConvertTo(DF(), hn::PromoteTo(DI(), hn::LoadU(DI8(), at + i))), vd);
+    if constexpr (kMinimum) v = hn::Sub(v, vm);
+    hn::StoreU(v, DF(), out + i);
+  }
+}
+
+// `bits` bits of each of 16 bytes, from bit `shift` on, moved up to bit `to`.
+HWY_INLINE hn::Vec<D8x16> bits_of(const std::uint8_t* at, int shift, int bits, int to) {
+  const D8x16 d8;
+  const hn::Repartition<std::uint16_t, D8x16> d16;
+  const auto low = hn::BitCast(d8, hn::ShiftRightSame(hn::BitCast(d16, hn::LoadU(d8, at)), shift));
+  const auto kept = hn::And(low, hn::Set(d8, static_cast<std::uint8_t>((1 << bits) - 1)));
+  return hn::BitCast(d8, hn::ShiftLeftSame(hn::BitCast(d16, kept), to));
+}
+
+HWY_INLINE void dequantize(const BlockQ2_K& b, float* out) {
+  const float d = half_to_float(b.d), dmin = half_to_float(b.dmin);
+  alignas(16) std::uint8_t q[16];
+  for (int part = 0; part < 16; ++part) {
+    hn::Store(bits_of(b.qs + part / 8 * 32 + part % 2 * 16, part % 8 / 2 * 2, 2, 0), D8x16(), q);
+    const float m = dmin * static_cast<float>(b.scales[part] >> 4);
+    scale_part<true>(q, 16, d * static_cast<float>(b.scales[part] & 15), m, out + 16 * part);
+  }
+}
+
+HWY_INLINE void dequantize(const BlockQ3_K& b, float* out) {
+  const float d = half_to_float(b.d);
+  const auto four = hn::Set(D8x16(), std::uint8_t{4});
+  alignas(16) std::uint8_t q[16];
+  for (int part = 0; part < 16; ++part) {
+    const auto low = bits_of(b.qs + part / 8 * 32 + part % 2 * 16, part % 8 / 2 * 2, 2, 0);
+    const auto high = bits_of(b.hmask + part % 2 * 16, part / 2, 1, 2);
+    hn::Store(hn::Sub(hn::Or(low, high), four), D8x16(), q);
+    scale_part<false>(q, 16, d * static_cast<float>(q3_scale(b.scales, part) - 32), 0, out + 16 * part);
+  }
+}
+
+HWY_INLINE void dequantize(const BlockQ4_K& b, float* out) {
+  const float d = half_to_float(b.d), dmin = half_to_float(b.dmin);
+  alignas(16) std::uint8_t q[32];
+  for (int part = 0; part < 8; ++part) {
+    int scale = 0, minimum = 0;
+    scale_and_minimum(b.scales, part, scale, minimum);
+    for (int i = 0; i < 32; i += 16) hn::Store(bits_of(b.qs + part / 2 * 32 + i, part % 2 * 4, 4, 0), D8x16(), q + i);
+    scale_part<true>(q, 32, d * static_cast<float>(scale), dmin * static_cast<float>(minimum), out + 32 * part);
+  }
+}
+
+HWY_INLINE void dequantize(const BlockQ5_K& b, float* out) {
+  const float d = half_to_float(b.d), dmin = half_to_float(b.dmin);
+  alignas(16) std::uint8_t q[32];
+  for (int part = 0; part < 8; ++part) {
+    int scale = 0, minimum = 0;
+    scale_and_minimum(b.scales, part, scale, minimum);
+    for (int i = 0; i < 32; i += 16) {
+      const auto low = bits_of(b.qs + part / 2 * 32 + i, part % 2 * 4, 4, 0);
+      hn::Store(hn::Or(low, bits_of(b.qh + i, part, 1, 4)), D8x16(), q + i);
+    }
+    scale_part<true>(q, 32, d * static_cast<float>(scale), dmin * static_cast<float>(minimum), out + 32 * part);
+  }
+}
+
+HWY_INLINE void dequantize(const BlockQ6_K& b, float* out) {
+  const float d = half_to_float(b.d);
+  const auto offset = hn::Set(D8x16(), std::uint8_t{32});
+  alignas(16) std::uint8_t q[16];
+  for (int part = 0; part < 16; ++part) {
+    const int in_half = part % 8;  // of eight parts, 128 values
+    const auto low = bits_of(b.ql + part / 8 * 64 + in_half % 4 * 16, in_half / 4 * 4, 4, 0);
+    const auto high = bits_of(b.qh + part / 8 * 32 + in_half % 2 * 16, in_half / 2 * 2, 2, 4);
+    hn::Store(hn::Sub(hn::Or(low, high), offset), D8x16(), q);
+    scale_part<false>(q, 16, d * static_cast<float>(b.scales[part]), 0, out + 16 * part);
+  }
+}
+
+template <class Block, std::int64_t kValues = 32>
 void dequantize_blocks(const std::byte* bytes, std::int64_t n, float* out) {
   // Layouts are packed, so a block may be read in place at any address.
   const auto* blocks = reinterpret_cast<const Block*>(bytes);
-  for (std::int64_t i = 0; i < n / 32; ++i) dequantize(blocks[i], out + 32 * i);
+  for (std::int64_t i = 0; i < n / kValues; ++i) dequantize(blocks[i], out + kValues * i);
 }
 
 // The arithmetic of half_to_float (blocks.h) on vectors.
@@ -152,8 +243,12 @@ void dequantize_any(BlockType type, const std::byte* bytes, std::int64_t n, floa
     case BlockType::kQ5_0: dequantize_blocks<BlockQ5_0>(bytes, n, out); return;
     case BlockType::kQ5_1: dequantize_blocks<BlockQ5_1>(bytes, n, out); return;
     case BlockType::kQ8_0: dequantize_blocks<BlockQ8_0>(bytes, n, out); return;
-    case BlockType::kQ4_K:
-    case BlockType::kQ6_K: reference::dequantize_row(type, bytes, n, out); return;  // plain loops are all there is
+    case BlockType::kIQ4_NL: dequantize_blocks<BlockIQ4_NL>(bytes, n, out); return;
+    case BlockType::kQ2_K: dequantize_blocks<BlockQ2_K, 256>(bytes, n, out); return;
+    case BlockType::kQ3_K: dequantize_blocks<BlockQ3_K, 256>(bytes, n, out); return;
+    case BlockType::kQ4_K: dequantize_blocks<BlockQ4_K, 256>(bytes, n, out); return;
+    case BlockType::kQ5_K: dequantize_blocks<BlockQ5_K, 256>(bytes, n, out); return;
+    case BlockType::kQ6_K: dequantize_blocks<BlockQ6_K, 256>(bytes, n, out); return;
   }
 }
 #endif

@@ -331,7 +331,7 @@ void matvec_rows(BlockType type, const std::byte* matrix, std::int64_t row_begin
                  const ActivationBlocks& x, float* out, std::int64_t out_stride) {
   assert(row_begin >= 0 && x.rows() > 0 && x.cols() % block_values(type) == 0);
   if (row_begin >= row_end) return;
-  if (!is_quantised(type)) return matvec_float(type, matrix, row_begin, row_end, x, out, out_stride);
+  if (!has_integer_kernel(type)) return matvec_float(type, matrix, row_begin, row_end, x, out, out_stride);
   const QuantisedJob job{reinterpret_cast<const std::uint8_t*>(matrix), row_bytes(type, x.cols()), x.cols() / 32, &x, out,
                          out_stride};
   HWY_DYNAMIC_DISPATCH(multiply_quantised)(type, job, row_begin, row_end);

@@ -70,10 +70,24 @@ class ActivationBlocks {
 void quantize_activations(const float* x, std::int64_t n_rows, std::int64_t n_cols, std::int64_t x_stride,
                           ActivationBlocks& out);
 
+// Whether matvec_rows multiplies a type as integers. The others are dequantised row by row and multiplied in f32.
+constexpr bool has_integer_kernel(BlockType type) {
+  switch (type) {
+    case BlockType::kQ4_0:
+    case BlockType::kQ4_1:
+    case BlockType::kQ5_0:
+    case BlockType::kQ5_1:
+    case BlockType::kQ8_0:
+    case BlockType::kQ4_K:
+    case BlockType::kQ6_K: return true;
+    default: return false;
+  }
+}
+
 // For every activation row b and every weight row r in [row_begin, row_end):
 //   out[b * out_stride + r] = sum over c of W[r, c] * x[b, c]
 // `matrix` points at weight row 0; a weight row has x.cols() values. Each weight block is read once for up to eight
-// activation rows. The quantised types use integer arithmetic, the plain types f32.
+// activation rows. Types with an integer kernel use integer arithmetic, the others f32.
 void matvec_rows(BlockType type, const std::byte* matrix, std::int64_t row_begin, std::int64_t row_end,
                  const ActivationBlocks& x, float* out, std::int64_t out_stride);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The part of matvec_rows that works in f32: plain types, and K types on CPUs without vectors. Same contract.
+// The part of matvec_rows that works in f32: plain types, types without an integer
+// kernel, and K types on CPUs without vectors. Same contract.
 #pragma once
 
 #include <cstddef>

@@ -48,6 +48,43 @@ void dequantize(const BlockQ8_0& b, float* out) {
   for (int i = 0; i < 32; ++i) out[i] = static_cast<float>(b.qs[i]) * d;
 }
 
+void dequantize(const BlockIQ4_NL& b, float* out) {
+  const float d = half_to_float(b.d);
+  for (int i = 0; i < 16; ++i) {
+    out[i] = d * static_cast<float>(kIq4Values[b.qs[i] & 15]);
+    out[i + 16] = d * static_cast<float>(kIq4Values[b.qs[i] >> 4]);
+  }
+}
+
+int two_bits(const std::uint8_t* qs, int i) { return (qs[i / 128 * 32 + i % 32] >> (2 * (i % 128 / 32))) & 3; }
+
+void dequantize(const BlockQ2_K& b, float* out) {
+  const float d = half_to_float(b.d), dmin = half_to_float(b.dmin);
+  for (int i = 0; i < 256; ++i) {
+    const std::uint8_t part = b.scales[i / 16];
+    out[i] = d * static_cast<float>(part & 15) * static_cast<float>(two_bits(b.qs, i)) - dmin * static_cast<float>(part >> 4);
+  }
+}
+
+void dequantize(const BlockQ3_K& b, float* out) {
+  const float d = half_to_float(b.d);
+  for (int i = 0; i < 256; ++i) {
+    const int q = two_bits(b.qs, i) | ((b.hmask[i % 32] >> (i / 32)) & 1) << 2;
+    out[i] = d * static_cast<float>(q3_scale(b.scales, i / 16) - 32) * static_cast<float>(q - 4);
+  }
+}
+
+void dequantize(const BlockQ5_K& b, float* out) {
+  const float d = half_to_float(b.d), dmin = half_to_float(b.dmin);
+  for (int i = 0; i < 256; ++i) {
+    int scale = 0, minimum = 0;
+    scale_and_minimum(b.scales, i / 32, scale, minimum);
+    const std::uint8_t pair = b.qs[i / 64 * 32 + i % 32];
+    const int q = (i % 64 < 32 ? pair & 15 : pair >> 4) | ((b.qh[i % 32] >> (i / 32)) & 1) << 4;
+    out[i] = d * static_cast<float>(scale) * static_cast<float>(q) - dmin * static_cast<float>(minimum);
+  }
+}
+
 void dequantize(const BlockQ4_K& b, float* out) {
   const float d = half_to_float(b.d), dmin = half_to_float(b.dmin);
   for (int part = 0; part < 8; ++part) {
@@ -107,7 +144,11 @@ void dequantize_row(BlockType type, const std::byte* blocks, std::int64_t n, flo
     case BlockType::kQ5_0: dequantize_blocks<BlockQ5_0>(blocks, n, 32, out); return;
     case BlockType::kQ5_1: dequantize_blocks<BlockQ5_1>(blocks, n, 32, out); return;
     case BlockType::kQ8_0: dequantize_blocks<BlockQ8_0>(blocks, n, 32, out); return;
+    case BlockType::kIQ4_NL: dequantize_blocks<BlockIQ4_NL>(blocks, n, 32, out); return;
+    case BlockType::kQ2_K: dequantize_blocks<BlockQ2_K>(blocks, n, 256, out); return;
+    case BlockType::kQ3_K: dequantize_blocks<BlockQ3_K>(blocks, n, 256, out); return;
     case BlockType::kQ4_K: dequantize_blocks<BlockQ4_K>(blocks, n, 256, out); return;
+    case BlockType::kQ5_K: dequantize_blocks<BlockQ5_K>(blocks, n, 256, out); return;
     case BlockType::kQ6_K: dequantize_blocks<BlockQ6_K>(blocks, n, 256, out); return;
   }
   assert(false && "unknown block type");

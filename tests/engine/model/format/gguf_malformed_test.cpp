@@ -87,7 +87,13 @@ std::vector<Case> cases() {
   add("dimension 2^63", one_tensor({u64{1} << 63}, 0, 0, 64), Code::kCorrupt, "impossible shape");
   add("product wraps", one_tensor({u64{1} << 42, u64{1} << 42}, 0, 0, 64), Code::kCorrupt, "impossible shape");
   add("bytes wrap", one_tensor({u64{1} << 62}, 0, 0, 64), Code::kCorrupt, "impossible shape");
-  add("tensor type", one_tensor({256}, 10, 0, 256), Code::kInvalidArgument, "Q2_K (type 10)");
+  add("tensor type Q8_1", one_tensor({256}, 9, 0, 288), Code::kInvalidArgument, "Q8_1 (type 9)");
+  add("tensor type IQ2_XS", one_tensor({256}, 17, 0, 256), Code::kInvalidArgument, "IQ2_XS (type 17)");
+  add("tensor type IQ4_XS", one_tensor({256}, 23, 0, 256), Code::kInvalidArgument, "IQ4_XS (type 23)");
+  add("tensor type I32", one_tensor({64}, 26, 0, 256), Code::kInvalidArgument, "I32 (type 26)");
+  add("tensor type MXFP4", one_tensor({32}, 39, 0, 32), Code::kInvalidArgument, "MXFP4 (type 39)");
+  add("row not whole K blocks", one_tensor({288}, 14, 0, 512), Code::kCorrupt, "no whole number of Q6_K blocks");
+  add("K rows cut by one byte", one_tensor({512}, 13, 0, 2 * 176 - 1), Code::kCorrupt, "past the end");
   add("tensor type far off", one_tensor({256}, 4711, 0, 256), Code::kInvalidArgument, "type 4711");
   add("row not whole blocks", one_tensor({31}, 3, 0, 64), Code::kCorrupt, "no whole number of Q4_1 blocks");
   add("offset unaligned", one_tensor({4}, 0, 4, 64), Code::kCorrupt, "alignment");
@@ -107,7 +113,7 @@ std::vector<Case> cases() {
   return all;
 }
 
-TEST(GgufMalformed, EachGivesAnErrorThatNamesFileAndCulprit) {
+TEST(GgufMalformed, FMT6_FMT7_EachGivesAnErrorThatNamesFileAndCulprit) {
   for (const Case& c : cases()) {
     SCOPED_TRACE(c.name);
     const TempFile temp(c.file);

@@ -72,7 +72,7 @@ TEST(Safetensors, WriterRefusesWrongSizesAndNames) {
             Code::kInvalidArgument);
 }
 
-TEST(Safetensors, MalformedFilesGiveErrorsThatNameFileAndTensor) {
+TEST(Safetensors, FMT1_FMT2_MalformedFilesGiveErrorsThatNameFileAndTensor) {
   constexpr auto kMax = std::numeric_limits<std::uint64_t>::max();
   std::string deep;
   for (int i = 0; i < 100; ++i) deep += "[";

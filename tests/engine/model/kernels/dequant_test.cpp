@@ -10,6 +10,7 @@
 #include <random>
 #include <vector>
 
+#include "engine/model/kernels/random_blocks.h"
 #include "engine/model/kernels/targets.h"
 #include "model/kernels/blocks.h"
 #include "model/kernels/reference.h"
@@ -43,7 +44,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 
 TEST(Dequant, EqualsTheGgufPackageBitForBit) {
   const auto rows = read_golden();
-  ASSERT_EQ(rows.size(), 10u);
+  ASSERT_EQ(rows.size(), std::size(kAllTypes));
   for (const GoldenRow& row : rows) {
     SCOPED_TRACE(block_type_name(row.type));
     const auto n = static_cast<std::int64_t>(row.values.size());

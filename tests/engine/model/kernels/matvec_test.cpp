@@ -48,7 +48,7 @@ TEST(Matvec, MatchesTheReference) {
       const auto x = random_floats(batch * cols, 2);
       on_every_target([&] {
         std::vector<float> rounded(x);
-        const bool in_f32 = !is_quantised(type) || (block_values(type) == 256 && kernel_target() == "SCALAR");
+        const bool in_f32 = !has_integer_kernel(type) || (block_values(type) == 256 && kernel_target() == "SCALAR");
         if (!in_f32) reference::round_to_blocks(x.data(), batch * cols, rounded.data());
         const auto out = product(type, matrix, rows, cols, x, batch);
         for (std::int64_t b = 0; b < batch; ++b) {

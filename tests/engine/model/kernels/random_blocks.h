@@ -45,11 +45,18 @@ inline std::vector<std::byte> random_matrix(BlockType type, std::int64_t rows, s
       }
       case BlockType::kQ4_1:
       case BlockType::kQ5_1:
-      case BlockType::kQ4_K: put_half(at + 2); [[fallthrough]];
+      case BlockType::kQ4_K:
+      case BlockType::kQ5_K: put_half(at + 2); [[fallthrough]];
       case BlockType::kF16:
       case BlockType::kQ4_0:
       case BlockType::kQ5_0:
-      case BlockType::kQ8_0: put_half(at); break;
+      case BlockType::kQ8_0:
+      case BlockType::kIQ4_NL: put_half(at); break;
+      case BlockType::kQ2_K:
+        put_half(at + 80);
+        put_half(at + 82);
+        break;
+      case BlockType::kQ3_K: put_half(at + 108); break;
       case BlockType::kQ6_K: put_half(at + 208); break;
       default: break;
     }
@@ -59,6 +66,7 @@ inline std::vector<std::byte> random_matrix(BlockType type, std::int64_t rows, s
 
 inline constexpr BlockType kAllTypes[] = {BlockType::kF32,  BlockType::kF16,  BlockType::kBF16, BlockType::kQ4_0,
                                           BlockType::kQ4_1, BlockType::kQ5_0, BlockType::kQ5_1, BlockType::kQ8_0,
-                                          BlockType::kQ4_K, BlockType::kQ6_K};
+                                          BlockType::kQ2_K, BlockType::kQ3_K, BlockType::kQ4_K, BlockType::kQ5_K,
+                                          BlockType::kQ6_K, BlockType::kIQ4_NL};
 
 }  // namespace sluice
