@@ -21,16 +21,19 @@ KvCache::KvCache(const KvShape& shape, std::int64_t capacity_tokens, bool prefix
   for (int b = static_cast<int>(n) - 1; b >= 0; --b) free_.push_back(b);  // low numbers are taken first
 }
 
-Result<OpenedSequence> KvCache::open(VersionId version, const std::vector<TokenId>& prompt, int reserve_tokens) {
+Status KvCache::check_fits(int tokens) const {
+  if (blocks_for(tokens) <= static_cast<int>(blocks_.size())) return {};
+  return invalid_argument("a sequence of " + std::to_string(tokens) + " tokens does not fit in a key-value cache of " +
+                          std::to_string(usage().tokens_capacity) + "; shorten it or raise the cache size");
+}
+
+Result<OpenedSequence> KvCache::open(VersionId version, const std::vector<TokenId>& prompt, OpenOptions options) {
   if (prompt.empty()) return invalid_argument("a sequence needs at least one prompt token");
-  const int wanted = std::max(reserve_tokens, static_cast<int>(prompt.size()));
+  const int wanted = std::max(options.reserve_tokens, static_cast<int>(prompt.size()));
+  SLUICE_RETURN_IF_ERROR(check_fits(wanted));
   const int need = blocks_for(wanted);
-  if (need > static_cast<int>(blocks_.size())) {
-    return invalid_argument("a sequence of " + std::to_string(wanted) + " tokens does not fit in a key-value cache of " +
-                            std::to_string(usage().tokens_capacity) + "; shorten it or raise the cache size");
-  }
   Sequence sequence;
-  sequence.version = version;
+  sequence.root = root(version, options.exact);
   std::pair<int, int> partial{-1, 0};
   if (prefix_cache_) match_prefix(sequence, prompt, partial);
   sequence.reserved = need - static_cast<int>(sequence.blocks.size());
@@ -64,7 +67,7 @@ Result<OpenedSequence> KvCache::open(VersionId version, const std::vector<TokenI
 
 // Walks whole blocks; `partial` = a block to copy the next few positions from, and how many.
 void KvCache::match_prefix(Sequence& sequence, const std::vector<TokenId>& prompt, std::pair<int, int>& partial) {
-  NodeKey key{sequence.version.value, -1};
+  NodeKey key = sequence.root;
   const int limit = static_cast<int>(prompt.size()) - 1;  // the last prompt token must be fed to give logits
   while (sequence.length < limit) {
     const auto [block, agree] = best_child(key, prompt.data() + sequence.length, limit - sequence.length);
@@ -93,10 +96,24 @@ std::pair<int, int> KvCache::best_child(NodeKey parent, const TokenId* tokens, i
   return best;
 }
 
+Status KvCache::reserve(SequenceHandle handle, int tokens) {
+  const auto found = sequences_.find(handle.value);
+  if (found == sequences_.end()) return invalid_argument("sequence " + std::to_string(handle.value) + " is not open");
+  SLUICE_RETURN_IF_ERROR(check_fits(tokens));
+  Sequence& sequence = found->second;
+  const int more = blocks_for(tokens) - static_cast<int>(sequence.blocks.size()) - sequence.reserved;
+  if (more <= 0) return {};
+  if (available() < more) return busy("the key-value cache has no room for " + std::to_string(tokens) + " tokens now");
+  sequence.reserved += more;
+  reserved_ += more;
+  return {};
+}
+
 void KvCache::close(SequenceHandle handle, bool keep) {
   const auto found = sequences_.find(handle.value);
   if (found == sequences_.end()) return;
   Sequence& sequence = found->second;
+  keep = keep && sequence.root.second == -1 - epoch_;
   reserved_ -= sequence.reserved;
   // Deepest first, so that the deepest are evicted first.
   for (auto b = sequence.blocks.rbegin(); b != sequence.blocks.rend(); ++b) drop_user(*b, keep);
@@ -132,7 +149,7 @@ int KvCache::room(SequenceHandle handle) const {
 const std::vector<int>& KvCache::blocks(SequenceHandle handle) const { return sequences_.at(handle.value).blocks; }
 
 KvCache::NodeKey KvCache::key_after(const Sequence& sequence) {
-  return {sequence.version.value, sequence.blocks.empty() ? -1 : at(sequence.blocks.back()).node};
+  return sequence.blocks.empty() ? sequence.root : NodeKey{sequence.root.first, at(sequence.blocks.back()).node};
 }
 
 int KvCache::take_block(NodeKey parent) {
@@ -187,7 +204,8 @@ void KvCache::leave_tree(int b) {
   block.tokens.clear();
 }
 
-void KvCache::drop_prefixes() {
+void KvCache::flush() {
+  ++epoch_;
   while (!idle_.empty()) {
     const int b = idle_.front();
     leave_tree(b);

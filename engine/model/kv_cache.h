@@ -2,7 +2,7 @@
 // Keys and values of all sequences of one context, in blocks of kKvBlock positions. Blocks of ended sequences stay as a
 // tree of reusable prefixes, keyed by (adapter version, tokens from position 0), until their memory is needed (least
 // recently used first, the deepest first). A block that is still being filled, or that only begins like the prompt, is
-// shared by copying it. One thread.
+// shared by copying it. Exact sequences (OpenOptions) have a tree of their own. One thread.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,9 @@ class KvCache {
   KvCache(const KvShape& shape, std::int64_t capacity_tokens, bool prefix_cache);
 
   // See ModelContext::open. kBusy: no room for `reserve_tokens` positions now; kInvalidArgument: there never is.
-  Result<OpenedSequence> open(VersionId version, const std::vector<TokenId>& prompt, int reserve_tokens);
+  Result<OpenedSequence> open(VersionId version, const std::vector<TokenId>& prompt, OpenOptions options);
+  // See ModelContext::reserve.
+  Status reserve(SequenceHandle handle, int tokens);
   // keep = false: what the sequence alone holds is freed (its contents can't be trusted).
   void close(SequenceHandle handle, bool keep);
   // Takes `count` more positions. kInvalidArgument past the reservation or for a closed handle; then nothing changed.
@@ -51,11 +53,13 @@ class KvCache {
     return row(block, layer, kv_head) + static_cast<std::size_t>(kKvBlock) * static_cast<std::size_t>(shape_.head_dim);
   }
 
-  void drop_prefixes();
+  // Frees every idle block; those in use are freed with their last user and found by nobody who opens from now on.
+  void flush();
   KvUsage usage() const;
 
  private:
-  using NodeKey = std::pair<std::int64_t, std::int64_t>;  // version, node id of the parent (-1: the root)
+  // Tree (twice the version, one more for exact sequences), node id of the parent (the root of epoch e: -1 - e).
+  using NodeKey = std::pair<std::int64_t, std::int64_t>;
 
   struct Block {
     std::unique_ptr<float[]> memory;
@@ -66,7 +70,7 @@ class KvCache {
     std::list<int>::iterator idle;  // in idle_ when in the tree and users == 0
   };
   struct Sequence {
-    VersionId version;
+    NodeKey root;
     std::vector<int> blocks;
     int length = 0;
     int reserved = 0;  // blocks promised and not yet taken
@@ -80,6 +84,8 @@ class KvCache {
   Block& at(int block) { return blocks_[static_cast<std::size_t>(block)]; }
   int available() const { return static_cast<int>(free_.size() + idle_.size()) - reserved_; }
 
+  NodeKey root(VersionId version, bool exact) const { return {version.value * 2 + (exact ? 1 : 0), -1 - epoch_}; }
+  Status check_fits(int tokens) const;
   int take_block(NodeKey parent);
   void add_user(int block);
   void drop_user(int block, bool keep);
@@ -98,6 +104,7 @@ class KvCache {
   std::unordered_map<std::int64_t, Sequence> sequences_;
   std::int64_t next_handle_ = 0;
   std::int64_t next_node_ = 0;
+  std::int64_t epoch_ = 0;  // flushes so far
   int reserved_ = 0;
 };
 

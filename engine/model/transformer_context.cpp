@@ -32,7 +32,7 @@ Status TransformerContext::check_tokens(const TokenId* tokens, std::size_t count
 }
 
 Result<OpenedSequence> TransformerContext::open(std::shared_ptr<const Adapter> adapter, const std::vector<TokenId>& prompt,
-                                                int reserve_tokens) {
+                                                OpenOptions options) {
   Open opened;
   if (adapter != nullptr) {
     opened.adapter = std::dynamic_pointer_cast<const LoraAdapter>(adapter);
@@ -41,21 +41,29 @@ Result<OpenedSequence> TransformerContext::open(std::shared_ptr<const Adapter> a
     }
   }
   SLUICE_RETURN_IF_ERROR(check_tokens(prompt.data(), prompt.size(), "prompt token"));
-  const int wanted = std::max(reserve_tokens, static_cast<int>(prompt.size()));
-  if (wanted > weights_->config.context) {
-    return invalid_argument("a sequence of " + std::to_string(wanted) + " tokens is longer than the model's context of " +
-                            std::to_string(weights_->config.context));
-  }
+  const int wanted = std::max(options.reserve_tokens, static_cast<int>(prompt.size()));
+  SLUICE_RETURN_IF_ERROR(check_length(wanted));
   const VersionId version = adapter == nullptr ? kBaseVersion : adapter->version();
-  SLUICE_ASSIGN_OR_RETURN(const OpenedSequence result, cache_.open(version, prompt, wanted));
+  SLUICE_ASSIGN_OR_RETURN(const OpenedSequence result, cache_.open(version, prompt, {wanted, options.exact}));
   open_.emplace(result.handle.value, std::move(opened));
   return result;
 }
 
-void TransformerContext::close(SequenceHandle sequence) {
+Status TransformerContext::check_length(int tokens) const {
+  if (tokens <= weights_->config.context) return {};
+  return invalid_argument("a sequence of " + std::to_string(tokens) + " tokens is longer than the model's context of " +
+                          std::to_string(weights_->config.context));
+}
+
+Status TransformerContext::reserve(SequenceHandle sequence, int tokens) {
+  SLUICE_RETURN_IF_ERROR(check_length(tokens));
+  return cache_.reserve(sequence, tokens);
+}
+
+void TransformerContext::close(SequenceHandle sequence, bool keep_prefix) {
   const auto found = open_.find(sequence.value);
   if (found == open_.end()) return;
-  cache_.close(sequence, !found->second.broken);
+  cache_.close(sequence, keep_prefix && !found->second.broken);
   open_.erase(found);
 }
 
@@ -110,11 +118,14 @@ Status TransformerContext::take(const StepInput& input) {
   return {};
 }
 
-Result<StepOutput> TransformerContext::step(const StepInput& input) {
+Status TransformerContext::step(const StepInput& input, StepOutput& output) {
   SLUICE_RETURN_IF_ERROR(check(input));
-  StepOutput output;
   output.results.resize(input.items.size());
-  if (input.items.empty()) return output;
+  for (StepResult& result : output.results) {
+    result.scores.clear();
+    result.tops.clear();
+  }
+  if (input.items.empty()) return {};
   const c10::InferenceMode inference;
   if (at::get_num_threads() != 1) at::set_num_threads(1);  // the pool splits the work
   Status failed;
@@ -132,7 +143,7 @@ Result<StepOutput> TransformerContext::step(const StepInput& input) {
     for (const StepItem& item : input.items) open_.at(item.sequence.value).broken = true;
     return failed;
   }
-  return output;
+  return {};
 }
 
 void TransformerContext::draw(const StepInput& input, StepOutput& output) {

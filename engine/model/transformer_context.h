@@ -22,10 +22,14 @@ class TransformerContext final : public ModelContext {
   TransformerContext(std::shared_ptr<const TransformerWeights> weights, const ContextOptions& options);
 
   Result<OpenedSequence> open(std::shared_ptr<const Adapter> adapter, const std::vector<TokenId>& prompt,
-                              int reserve_tokens) override;
-  void close(SequenceHandle sequence) override;
-  Result<StepOutput> step(const StepInput& input) override;
-  void drop_prefixes() override { cache_.drop_prefixes(); }
+                              OpenOptions options) override;
+  Status reserve(SequenceHandle sequence, int tokens) override;
+  using ModelContext::close;
+  void close(SequenceHandle sequence, bool keep_prefix) override;
+  using ModelContext::step;
+  Status step(const StepInput& input, StepOutput& output) override;
+  int exact_rows() const override { return kIntegerRows; }
+  void flush() override { cache_.flush(); }
   KvUsage usage() const override { return cache_.usage(); }
 
  private:
@@ -35,6 +39,7 @@ class TransformerContext final : public ModelContext {
   };
 
   Status check_tokens(const TokenId* tokens, std::size_t count, const char* what) const;
+  Status check_length(int tokens) const;
   Status check(const StepInput& input) const;
   Status check_item(const StepItem& item) const;
   Status take(const StepInput& input);

@@ -103,6 +103,15 @@ struct KvUsage {
   std::int64_t tokens_used = 0;  // held by open sequences
 };
 
+struct OpenOptions {
+  OpenOptions(int reserve) : reserve_tokens(reserve) {}  // NOLINT: a bare number of positions is the common case
+  OpenOptions(int reserve, bool only_exact) : reserve_tokens(reserve), exact(only_exact) {}
+
+  int reserve_tokens;   // positions to hold room for at first; reserve() asks for more
+  bool exact = false;   // share cached positions only among exact sequences: what they hold was computed in pieces of at
+                        // most exact_rows() tokens, so that an answer is bit-equal whether or not its prefix was cached
+};
+
 struct OpenedSequence {
   SequenceHandle handle;
   int cached_tokens = 0;  // leading prompt tokens whose keys and values were already there; at most prompt.size() - 1
@@ -114,15 +123,27 @@ class ModelContext {
   virtual ~ModelContext() = default;
 
   // Opens a sequence on an adapter (null = base). Finds the longest cached prefix for (version, tokens). kBusy when
-  // there is no room for `reserve_tokens` positions in all (prompt + generation).
+  // there is no room for the prompt and `reserve_tokens` positions in all now.
   virtual Result<OpenedSequence> open(std::shared_ptr<const Adapter> adapter, const std::vector<TokenId>& prompt,
-                                      int reserve_tokens) = 0;
-  // Ends a sequence; its full blocks stay as reusable prefix until evicted.
-  virtual void close(SequenceHandle sequence) = 0;
+                                      OpenOptions options) = 0;
+  // Makes sure of room for `tokens` positions in all. kBusy when there is none now, kInvalidArgument when there never is;
+  // then the sequence stays as it was.
+  virtual Status reserve(SequenceHandle sequence, int tokens) = 0;
+  // Ends a sequence. keep_prefix: what it holds stays as reusable prefix until evicted; else nobody finds it again.
+  virtual void close(SequenceHandle sequence, bool keep_prefix) = 0;
+  void close(SequenceHandle sequence) { close(sequence, true); }
   // One forward pass over all items, whatever versions they use. Fails whole; then every sequence in it is unusable.
-  virtual Result<StepOutput> step(const StepInput& input) = 0;
-  // Forgets every cached prefix that no open sequence uses.
-  virtual void drop_prefixes() = 0;
+  // `output` is overwritten; handing in the same one each time saves its memory from being taken anew.
+  virtual Status step(const StepInput& input, StepOutput& output) = 0;
+  Result<StepOutput> step(const StepInput& input) {
+    StepOutput output;
+    SLUICE_RETURN_IF_ERROR(step(input, output));
+    return output;
+  }
+  // Items of at most so many tokens have results that depend on no batch mate and on no way of cutting the prompt.
+  virtual int exact_rows() const = 0;
+  // No later open() finds anything that was cached before, open sequences' positions included.
+  virtual void flush() = 0;
   virtual KvUsage usage() const = 0;
 };
 
@@ -139,6 +160,8 @@ class Model {
   virtual const ModelInfo& info() const = 0;
   virtual std::unique_ptr<ModelContext> make_context(const ContextOptions& options) const = 0;
   virtual const AdapterLoader& adapter_loader() const = 0;
+  // Hands the memory of the weights back to the system; whoever uses them next has them read again. Safe beside any use.
+  virtual Status release_memory() const { return unavailable("the weights of this model can't leave memory"); }
 };
 
 }  // namespace sluice

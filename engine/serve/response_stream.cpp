@@ -4,6 +4,11 @@
 #include <cassert>
 
 namespace sluice {
+namespace {
+
+std::size_t size_of(const TokenEvent& event) { return sizeof event + event.token.top.size() * sizeof(TopLogprob); }
+
+}  // namespace
 
 Result<StartInfo> ResponseStream::wait_started(SteadyTime deadline) {
   MutexLock lock(mu_);
@@ -19,8 +24,8 @@ Result<StartInfo> ResponseStream::wait_started(SteadyTime deadline) {
 
 std::optional<TokenEvent> ResponseStream::next(SteadyTime deadline) {
   MutexLock lock(mu_);
-  while (events_.empty() && !ended_) {
-    if (!changed_.wait_until(mu_, deadline) && events_.empty()) return std::nullopt;
+  while (none_left() && !ended_) {
+    if (!changed_.wait_until(mu_, deadline) && none_left()) return std::nullopt;
   }
   return take();
 }
@@ -31,10 +36,32 @@ std::optional<TokenEvent> ResponseStream::try_next() {
 }
 
 std::optional<TokenEvent> ResponseStream::take() {
-  if (events_.empty()) return std::nullopt;
-  std::optional<TokenEvent> event(std::move(events_.front()));
-  events_.pop_front();
+  if (none_left()) return std::nullopt;
+  std::optional<TokenEvent> event(std::move(events_[read_]));
+  bytes_ -= size_of(*event);
+  if (++read_ == events_.size()) {
+    events_.clear();
+    read_ = 0;
+  }
+  last_read_ = clock_.steady();
   return event;
+}
+
+void ResponseStream::add(TokenEvent event) {
+  if (none_left()) last_read_ = clock_.steady();
+  bytes_ += size_of(event);
+  events_.push_back(std::move(event));
+  changed_.notify_all();
+}
+
+bool ResponseStream::full() const {
+  MutexLock lock(mu_);
+  return bytes_ >= kBufferBytes;
+}
+
+bool ResponseStream::unread_since(SteadyTime moment) const {
+  MutexLock lock(mu_);
+  return !none_left() && last_read_ <= moment;
 }
 
 AdapterChoice ResponseStream::same_version() const {
@@ -62,9 +89,8 @@ void ResponseStream::push(SampledToken token, const Timings& timings) {
   {
     MutexLock lock(mu_);
     assert(start_ && !ended_);
-    events_.push_back({TokenEvent::Kind::kToken, std::move(token), FinishReason::kStop, {}});
     timings_ = timings;
-    changed_.notify_all();
+    add({TokenEvent::Kind::kToken, std::move(token), FinishReason::kStop, {}});
   }
   announce();
 }
@@ -76,8 +102,7 @@ bool ResponseStream::end(FinishReason reason, Status error, const Timings& timin
     ended_ = true;
     end_error_ = error;
     timings_ = timings;
-    events_.push_back({TokenEvent::Kind::kEnd, {}, reason, std::move(error)});
-    changed_.notify_all();
+    add({TokenEvent::Kind::kEnd, {}, reason, std::move(error)});
   }
   announce();
   return true;

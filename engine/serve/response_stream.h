@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The line between a caller and the engine for one request. The engine pushes and never waits (there is room for every
-// event the request can make); the caller pops. Dropping the caller's side cancels. Thread-safe.
+// The line between a caller and the engine for one request. The engine pushes and never waits; the caller pops. The engine
+// draws no more tokens for a response that has kBufferBytes unread, and cancels one that nobody reads for long. Dropping
+// the caller's side cancels. Thread-safe.
 #pragma once
 
 #include <atomic>
-#include <deque>
+#include <cstddef>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/guarded.h"
@@ -16,7 +18,10 @@ namespace sluice {
 
 class ResponseStream {
  public:
-  explicit ResponseStream(std::shared_ptr<Wakeup> wakeup = nullptr) : wakeup_(std::move(wakeup)) {}
+  static constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
+
+  explicit ResponseStream(std::shared_ptr<Wakeup> wakeup = nullptr, const Clock& clock = Clock::system())
+      : wakeup_(std::move(wakeup)), clock_(clock) {}
 
   // ---- caller's side ----
   // Waits until the sequence was admitted (its version is fixed) or failed before that. kDeadline when time ran out first.
@@ -34,18 +39,28 @@ class ResponseStream {
   bool cancelled() const { return cancelled_.load(std::memory_order_acquire); }
   void start(StartInfo info, const Timings& timings);
   void push(SampledToken token, const Timings& timings);
+  bool full() const;  // as much as may be is unread
+  // Events wait, and none was read since `moment`.
+  bool unread_since(SteadyTime moment) const;
   // The first end counts; false (and nothing happens) after it.
   bool end(FinishReason reason, Status error, const Timings& timings);
 
  private:
   std::optional<TokenEvent> take() SLUICE_REQUIRES(mu_);
+  void add(TokenEvent event) SLUICE_REQUIRES(mu_);
+  bool none_left() const SLUICE_REQUIRES(mu_) { return read_ == events_.size(); }
   void announce();
 
   const std::shared_ptr<Wakeup> wakeup_;
+  const Clock& clock_;
   mutable Mutex mu_;
   CondVar changed_;
   std::optional<StartInfo> start_ SLUICE_GUARDED_BY(mu_);
-  std::deque<TokenEvent> events_ SLUICE_GUARDED_BY(mu_);
+  // Those before read_ were taken. Emptied when all were, so that a reader who keeps up costs no memory.
+  std::vector<TokenEvent> events_ SLUICE_GUARDED_BY(mu_);
+  std::size_t read_ SLUICE_GUARDED_BY(mu_) = 0;
+  std::size_t bytes_ SLUICE_GUARDED_BY(mu_) = 0;          // unread
+  SteadyTime last_read_ SLUICE_GUARDED_BY(mu_);           // or when the oldest unread event came, if that was later
   bool ended_ SLUICE_GUARDED_BY(mu_) = false;
   Status end_error_ SLUICE_GUARDED_BY(mu_);
   Timings timings_ SLUICE_GUARDED_BY(mu_);

@@ -2,132 +2,106 @@
 #include "serve/scheduler.h"
 
 #include <algorithm>
+#include <cassert>
+#include <utility>
 
 namespace sluice {
 namespace {
 
-std::int64_t micros(SteadyTime from, SteadyTime to) {
-  return std::chrono::duration_cast<std::chrono::microseconds>(to - from).count();
+// Takes `sequence` out of `list`; null when it is not there.
+template <class List>
+std::unique_ptr<Sequence> take_from(List& list, const Sequence& sequence) {
+  const auto it = std::find_if(list.begin(), list.end(), [&](const auto& s) { return s.get() == &sequence; });
+  if (it == list.end()) return nullptr;
+  std::unique_ptr<Sequence> taken = std::move(*it);
+  list.erase(it);
+  return taken;
 }
 
 }  // namespace
 
-Sequence::~Sequence() {
-  if (stream) stream->end(FinishReason::kError, internal_error("the request was dropped by an error of the engine"), {});
+Scheduler::Scheduler(int max_running, int reserved_for_live)
+    : max_running_(std::max(1, max_running)), max_other_(std::max(1, max_running_ - std::max(0, reserved_for_live))) {
+  running_.reserve(static_cast<std::size_t>(max_running_));
 }
-
-Timings Sequence::timings(SteadyTime now) const {
-  Timings t;
-  if (admitted == SteadyTime()) {
-    t.queue_us = micros(submitted, now);
-    return t;
-  }
-  t.queue_us = micros(submitted, admitted);
-  t.prefill_us = micros(admitted, first_token == SteadyTime() ? now : first_token);
-  if (first_token != SteadyTime()) t.decode_us = micros(first_token, now);
-  return t;
-}
-
-Scheduler::Scheduler(int max_running, int reserved_for_live, int prefill_chunk)
-    : max_running_(std::max(1, max_running)),
-      max_other_(std::max(1, max_running_ - std::max(0, reserved_for_live))),
-      prefill_chunk_(std::max(1, prefill_chunk)) {}
 
 void Scheduler::enqueue(std::unique_ptr<Sequence> sequence) {
-  waiting_[static_cast<std::size_t>(sequence->request.priority)].push_back(std::move(sequence));
+  auto& queue = waiting_[static_cast<std::size_t>(sequence->request.priority)];
+  const auto after = std::upper_bound(queue.begin(), queue.end(), sequence->ticket,
+                                      [](std::uint64_t ticket, const auto& s) { return ticket < s->ticket; });
+  queue.insert(after, std::move(sequence));
+}
+
+void Scheduler::begin_round() {
+  for (auto& queue : waiting_) {
+    for (auto& sequence : queue) sequence->follows = false;
+  }
 }
 
 Sequence* Scheduler::next_to_admit() const {
-  if (static_cast<int>(running_.size()) >= max_running_) return nullptr;
   for (const auto& queue : waiting_) {
-    if (queue.empty()) continue;
-    Sequence* next = queue.front().get();
-    if (next->request.priority == Priority::kLive) return next;
-    const auto other = std::count_if(running_.begin(), running_.end(),
-                                     [](const auto& s) { return s->request.priority != Priority::kLive; });
-    return other < max_other_ ? next : nullptr;
-  }
-  return nullptr;
-}
-
-std::unique_ptr<Sequence> Scheduler::take_next() {
-  for (auto& queue : waiting_) {
-    if (queue.empty()) continue;
-    std::unique_ptr<Sequence> next = std::move(queue.front());
-    queue.pop_front();
-    return next;
-  }
-  return nullptr;
-}
-
-void Scheduler::admit_next() { running_.push_back(take_next()); }
-
-std::vector<std::unique_ptr<Sequence>> Scheduler::take_if(const std::function<bool(const Sequence&)>& gone) {
-  std::vector<std::unique_ptr<Sequence>> out;
-  const auto sweep = [&](auto& list) {
-    for (auto& sequence : list) {
-      if (gone(*sequence)) out.push_back(std::move(sequence));
+    for (const auto& sequence : queue) {
+      if (sequence->follows) continue;
+      const Priority priority = sequence->request.priority;
+      return has_place(priority) || victim_below(priority) != nullptr ? sequence.get() : nullptr;
     }
-    std::erase_if(list, [](const auto& sequence) { return sequence == nullptr; });
-  };
-  for (auto& queue : waiting_) sweep(queue);
-  sweep(running_);
-  return out;
+  }
+  return nullptr;
+}
+
+bool Scheduler::has_place(Priority priority) const {
+  if (static_cast<int>(running_.size()) >= max_running_) return false;
+  if (priority == Priority::kLive) return true;
+  return std::count_if(running_.begin(), running_.end(),
+                       [](const auto& s) { return s->request.priority != Priority::kLive; }) < max_other_;
+}
+
+std::unique_ptr<Sequence> Scheduler::take_waiting(const Sequence& sequence) {
+  return take_from(waiting_[static_cast<std::size_t>(sequence.request.priority)], sequence);
+}
+
+void Scheduler::admit(const Sequence& sequence) {
+  running_.push_back(take_waiting(sequence));
+  assert(running_.back());
+}
+
+void Scheduler::preempt(const Sequence& sequence) {
+  std::unique_ptr<Sequence> taken = take_from(running_, sequence);
+  assert(taken);
+  enqueue(std::move(taken));
+}
+
+const Sequence* Scheduler::leader_of(const Sequence& sequence, VersionId version) const {
+  const std::vector<TokenId>& mine = sequence.known();
+  for (const auto& other : running_) {
+    if (other->prefilled() || other->start.version != version || other->exact != sequence.exact) continue;
+    if (other->request.priority > sequence.request.priority) continue;
+    const std::vector<TokenId>& theirs = other->known();
+    const std::size_t need = static_cast<std::size_t>(other->fed + kWorthFollowing);
+    const std::size_t common = std::min(mine.size() - 1, theirs.size());  // the last token is fed by each itself
+    if (need > common) continue;
+    if (std::equal(mine.begin(), mine.begin() + static_cast<std::ptrdiff_t>(need), theirs.begin())) return other.get();
+  }
+  return nullptr;
+}
+
+Sequence* Scheduler::victim() const {
+  Sequence* worst = nullptr;
+  for (const auto& s : running_) {
+    if (!worst || std::pair(s->request.priority, s->ticket) > std::pair(worst->request.priority, worst->ticket)) worst = s.get();
+  }
+  return worst;
+}
+
+Sequence* Scheduler::victim_below(Priority priority) const {
+  Sequence* worst = victim();
+  return worst && worst->request.priority > priority ? worst : nullptr;
 }
 
 std::size_t Scheduler::waiting() const {
   std::size_t n = 0;
   for (const auto& queue : waiting_) n += queue.size();
   return n;
-}
-
-const StepPlan& Scheduler::plan() {
-  plan_.input.items.clear();
-  plan_.sequences.clear();
-  for (const auto& sequence : running_) {
-    if (!sequence->prefilled()) continue;
-    StepItem item;
-    item.sequence = sequence->handle;
-    item.tokens = &sequence->generated.back();
-    item.count = 1;
-    item.sample = true;
-    item.sampling = &sequence->request.sampling;
-    item.generated = &sequence->generated;
-    item.prompt = &sequence->request.prompt;
-    plan_.input.items.push_back(item);
-    plan_.sequences.push_back(sequence.get());
-  }
-  int budget = prefill_chunk_;
-  for (const Priority priority : {Priority::kLive, Priority::kGate, Priority::kBackground}) {
-    for (const auto& sequence : running_) {
-      if (budget > 0 && sequence->request.priority == priority && !sequence->prefilled()) add_prefill(*sequence, budget);
-    }
-  }
-  return plan_;
-}
-
-void Scheduler::add_prefill(Sequence& sequence, int& budget) {
-  const Request& request = sequence.request;
-  const int left = static_cast<int>(request.prompt.size()) - sequence.fed;
-  StepItem item;
-  item.sequence = sequence.handle;
-  item.tokens = request.prompt.data() + sequence.fed;
-  item.count = std::min(left, budget);
-  budget -= item.count;
-  if (item.count == left && request.max_tokens > 0) {
-    item.sample = true;
-    item.sampling = &request.sampling;
-    item.generated = &sequence.generated;
-    item.prompt = &request.prompt;
-  }
-  if (request.score_prompt) {
-    item.score = true;
-    item.score_targets = sequence.score_targets.data() + sequence.fed;
-    item.score_temperature = request.score_temperature;
-    item.score_top = request.score_top;
-  }
-  plan_.input.items.push_back(item);
-  plan_.sequences.push_back(&sequence);
 }
 
 }  // namespace sluice

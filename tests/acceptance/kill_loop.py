@@ -9,6 +9,7 @@ moments, then at every fault point of the path (commits, fsyncs, renames, publis
 acknowledged; after every kill `verify` must pass, the ledger must be in the database, the version in service must be one with a
 committed promote, and the next start must serve it. Standard library only; exit 0 when all rounds passed."""
 import argparse
+import http.client
 import json
 import os
 import random
@@ -56,9 +57,7 @@ class Client(threading.Thread):
                     self.ledger.feedback.add(state["feedback_id"])
                 if self.actions and self.random.random() < 0.05:
                     self.decide()
-        except OSError:
-            return
-        except (ValueError, KeyError):
+        except (OSError, http.client.HTTPException, ValueError, KeyError):
             return
 
     def decide(self):

@@ -20,6 +20,7 @@ namespace {
 constexpr std::string_view kLetters = "abcdefghijklmnopqrstuwxyz";  // all but v, which opens a mark
 constexpr std::size_t kPrefixBlock = 16;
 constexpr std::size_t kCachedPrefixes = 16;
+constexpr int kFakeExactRows = 8;
 constexpr const char* kAdapterFile = "fake_adapter.txt";
 
 // A scheduler that breaks the model's contract ends the test program with a word on why.
@@ -118,8 +119,9 @@ class FakeContext final : public ModelContext {
   ~FakeContext() override { require(sequences_.empty(), "a context dies with open sequences"); }
 
   Result<OpenedSequence> open(std::shared_ptr<const Adapter> adapter, const std::vector<TokenId>& prompt,
-                              int reserve_tokens) override {
+                              OpenOptions options) override {
     check_thread();
+    const int reserve_tokens = options.reserve_tokens;
     require(!prompt.empty(), "open() without a prompt");
     require(reserve_tokens >= static_cast<int>(prompt.size()), "open() reserves less than the prompt");
     if (used_ + reserve_tokens > options_.kv_tokens) return busy("the KV cache is full");
@@ -128,7 +130,9 @@ class FakeContext final : public ModelContext {
     s.adapter = std::move(adapter);
     s.prompt = prompt;
     s.reserved = reserve_tokens;
-    const std::size_t cached = longest_prefix(s.version, prompt);
+    s.exact = options.exact;
+    s.epoch = epoch_;
+    const std::size_t cached = longest_prefix(s, prompt);
     s.hash = hash_start(s.version);
     for (std::size_t i = 0; i < cached; ++i) s.feed(prompt[i]);
     used_ += reserve_tokens;
@@ -137,36 +141,52 @@ class FakeContext final : public ModelContext {
     return OpenedSequence{handle, static_cast<int>(cached)};
   }
 
-  void close(SequenceHandle handle) override {
+  Status reserve(SequenceHandle handle, int tokens) override {
+    check_thread();
+    const auto it = sequences_.find(handle.value);
+    require(it != sequences_.end(), "reserve() for a sequence that is not open");
+    const int more = tokens - it->second.reserved;
+    if (more <= 0) return {};
+    if (used_ + more > options_.kv_tokens) return busy("the KV cache is full");
+    it->second.reserved += more;
+    used_ += more;
+    return {};
+  }
+
+  using ModelContext::close;
+  void close(SequenceHandle handle, bool keep_prefix) override {
     check_thread();
     const auto it = sequences_.find(handle.value);
     require(it != sequences_.end(), "close() of a sequence that is not open");
     used_ -= it->second.reserved;
-    if (options_.prefix_cache) {
-      prefixes_.push_front({it->second.version, std::move(it->second.tokens)});
+    if (options_.prefix_cache && keep_prefix && it->second.epoch == epoch_) {
+      prefixes_.push_front({it->second.version, it->second.exact, std::move(it->second.tokens)});
       if (prefixes_.size() > kCachedPrefixes) prefixes_.pop_back();
     }
     sequences_.erase(it);
   }
 
-  Result<StepOutput> step(const StepInput& input) override {
+  using ModelContext::step;
+  Status step(const StepInput& input, StepOutput& output) override {
     check_thread();
     require(!input.items.empty(), "step() without items");
     ++steps_;
     if (model_.on_step) SLUICE_RETURN_IF_ERROR(model_.on_step(describe(input)));
-    StepOutput output;
+    output.results.clear();
     std::vector<std::int64_t> seen;
     for (const StepItem& item : input.items) {
       require(std::find(seen.begin(), seen.end(), item.sequence.value) == seen.end(), "a sequence stands twice in a step");
       seen.push_back(item.sequence.value);
       output.results.push_back(run(item));
     }
-    return output;
+    return {};
   }
 
-  void drop_prefixes() override {
+  int exact_rows() const override { return kFakeExactRows; }
+  void flush() override {
     check_thread();
     prefixes_.clear();
+    ++epoch_;
   }
   KvUsage usage() const override { return {options_.kv_tokens, used_}; }
 
@@ -178,6 +198,8 @@ class FakeContext final : public ModelContext {
     std::vector<TokenId> tokens;  // fed so far
     std::uint64_t hash = 0;
     int reserved = 0;
+    bool exact = false;
+    std::int64_t epoch = 0;
 
     void feed(TokenId token) {
       tokens.push_back(token);
@@ -186,6 +208,7 @@ class FakeContext final : public ModelContext {
   };
   struct Prefix {
     VersionId version;
+    bool exact = false;
     std::vector<TokenId> tokens;
   };
 
@@ -194,12 +217,19 @@ class FakeContext final : public ModelContext {
     require(thread_ == std::this_thread::get_id(), "two threads use one context");
   }
 
-  std::size_t longest_prefix(VersionId version, const std::vector<TokenId>& prompt) const {
+  // Of ended sequences and of open ones, as the real cache does.
+  std::size_t longest_prefix(const Sequence& s, const std::vector<TokenId>& prompt) const {
     std::size_t best = 0;
+    const auto compare = [&](const std::vector<TokenId>& tokens) {
+      const auto end = std::mismatch(tokens.begin(), tokens.end(), prompt.begin(), prompt.end()).first;
+      best = std::max(best, static_cast<std::size_t>(end - tokens.begin()));
+    };
+    if (!options_.prefix_cache) return 0;
     for (const Prefix& p : prefixes_) {
-      if (p.version != version) continue;
-      const auto end = std::mismatch(p.tokens.begin(), p.tokens.end(), prompt.begin(), prompt.end()).first;
-      best = std::max(best, static_cast<std::size_t>(end - p.tokens.begin()));
+      if (p.version == s.version && p.exact == s.exact) compare(p.tokens);
+    }
+    for (const auto& [handle, other] : sequences_) {
+      if (other.version == s.version && other.exact == s.exact && other.epoch == epoch_) compare(other.tokens);
     }
     return std::min(best, prompt.size() - 1) / kPrefixBlock * kPrefixBlock;
   }
@@ -226,6 +256,7 @@ class FakeContext final : public ModelContext {
     Sequence& s = it->second;
     StepResult result;
     require(item.count > 0, "an item without tokens");
+    require(!s.exact || item.count <= kFakeExactRows, "an exact sequence is fed in too large a piece");
     for (int i = 0; i < item.count; ++i) {
       s.feed(item.tokens[i]);
       if (!item.score) continue;
@@ -288,6 +319,7 @@ class FakeContext final : public ModelContext {
   std::int64_t last_handle_ = 0;
   std::int64_t used_ = 0;
   std::int64_t steps_ = 0;
+  std::int64_t epoch_ = 0;  // flushes so far
 };
 
 }  // namespace

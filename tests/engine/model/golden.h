@@ -39,7 +39,7 @@ inline std::shared_ptr<const Adapter> load_adapter(const LoadedModel& model, con
 // log softmax(z / temperature) of ids[1..], fed in pieces of `chunk` tokens.
 inline std::vector<float> score(ModelContext& context, std::shared_ptr<const Adapter> adapter, const std::vector<TokenId>& ids,
                                 int chunk, float temperature = 1.0f) {
-  context.drop_prefixes();
+  context.flush();
   auto opened = context.open(std::move(adapter), ids, static_cast<int>(ids.size()));
   EXPECT_TRUE(opened.ok()) << opened.status().message();
   EXPECT_EQ(opened->cached_tokens, 0);

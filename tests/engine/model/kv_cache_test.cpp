@@ -126,7 +126,7 @@ TEST(KvCache, DropsPrefixesOnRequestAndKeepsNoneWhenOff) {
   KvCache cache(kShape, 1024, true);
   const auto open = fill(cache, VersionId(1), ids(64, 300), 64, 0);
   cache.close(fill(cache, VersionId(1), ids(64), 64, 0).handle, true);
-  cache.drop_prefixes();
+  cache.flush();
   EXPECT_EQ(fill(cache, VersionId(1), ids(64), 64, 0).cached_tokens, 0);
   EXPECT_TRUE(cache.is_open(open.handle));
   EXPECT_EQ(key_at(cache, open.handle, 63), 63);

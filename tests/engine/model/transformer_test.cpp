@@ -176,7 +176,7 @@ TEST(Transformer, VersionsDifferAndReuseOnlyTheirOwnPrefix) {
   }
   last(*warm, v2, &cached);
   EXPECT_EQ(cached, static_cast<int>(ids.size()) - 1);
-  warm->drop_prefixes();
+  warm->flush();
   last(*warm, v2, &cached);
   EXPECT_EQ(cached, 0);
 }
