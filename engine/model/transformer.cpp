@@ -21,6 +21,9 @@ class TransformerModel final : public Model {
     return std::make_unique<TransformerContext>(weights_, options);
   }
   const AdapterLoader& adapter_loader() const override { return *loader_; }
+  Status release_memory() const override {
+    return weights_->file ? weights_->file->release_pages() : Model::release_memory();
+  }
   const std::shared_ptr<const TransformerWeights>& weights() const { return weights_; }
 
  private:

@@ -33,6 +33,8 @@ struct RegistryOptions {
   int keep_resident = 5;   // promoted versions held in memory, so that a roll-back loads nothing
   // Versions clients may ask for by number (states serving, canary, retired). For AdapterSlots::set_pinnable.
   std::function<void(std::set<VersionId>)> on_pinnable;
+  // Versions that must be at hand for the gate: the canary and the last proven one. For AdapterSlots::set_kept.
+  std::function<void(std::set<VersionId>)> on_kept;
   std::function<void(const DecisionRow&)> on_decision;  // every committed decision, whoever made it
   std::function<void(const SwapNotice&)> on_swap;
   const Log* log = nullptr;

@@ -177,6 +177,13 @@ void Registry::prune_files() {
 }
 
 void Registry::flush(Outbox& out) {
+  if (options_.on_kept) {
+    std::set<VersionId> kept = {last_proven()};
+    for (const VersionRow& row : store_.versions()) {
+      if (row.state == VersionState::kCanary) kept.insert(row.id);
+    }
+    options_.on_kept(std::move(kept));
+  }
   if (options_.on_pinnable) {
     std::set<VersionId> pinnable = {kBaseVersion};
     for (const VersionRow& row : store_.versions()) {

@@ -137,6 +137,7 @@ Status Runtime::Impl::build_serving(LoadedSystem system) {
                                                    [this](VersionId v) { return name_of(v); }, Clock::system());
   RegistryOptions registry;
   registry.on_pinnable = [slots = s->slots.get()](std::set<VersionId> versions) { slots->set_pinnable(std::move(versions)); };
+  registry.on_kept = [slots = s->slots.get()](std::set<VersionId> versions) { slots->set_kept(std::move(versions)); };
   registry.on_decision = [this](const DecisionRow& row) { on_decision(row); };
   registry.on_swap = [this](const SwapNotice& notice) { on_swap(notice); };
   registry.log = &log;

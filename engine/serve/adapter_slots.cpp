@@ -17,18 +17,28 @@ Result<std::shared_ptr<const Adapter>> AdapterSlots::load(VersionId version) con
   return loader_.load(folder_of_(version), version);
 }
 
-Status AdapterSlots::prepare(VersionId version) {
-  if (version == kBaseVersion) return {};
+Result<std::shared_ptr<const Adapter>> AdapterSlots::fetch(VersionId version) {
   {
     MutexLock lock(mu_);
-    if (const auto it = slots_.find(version); it != slots_.end()) {
-      ++it->second.pins;
-      it->second.last_used = ++use_counter_;
-      return {};
-    }
+    while (loading_.contains(version)) loaded_.wait(mu_);
+    if (const auto it = slots_.find(version); it != slots_.end()) return it->second.adapter;
+    loading_.insert(version);
   }
-  // Two callers may both load the same version here; the first to come back is kept, so that all hold one adapter.
-  SLUICE_ASSIGN_OR_RETURN(std::shared_ptr<const Adapter> adapter, load(version));
+  Result<std::shared_ptr<const Adapter>> adapter = load(version);
+  MutexLock lock(mu_);
+  loading_.erase(version);
+  loaded_.notify_all();
+  if (adapter.ok()) {  // for those who waited; whoever asked takes a pin or makes it serve before anything evicts
+    Slot& slot = slots_[version];
+    slot.adapter = *adapter;
+    slot.last_used = ++use_counter_;
+  }
+  return adapter;
+}
+
+Status AdapterSlots::prepare(VersionId version) {
+  if (version == kBaseVersion) return {};
+  SLUICE_ASSIGN_OR_RETURN(std::shared_ptr<const Adapter> adapter, fetch(version));
   MutexLock lock(mu_);
   Slot& slot = slots_[version];
   if (!slot.adapter) slot.adapter = std::move(adapter);
@@ -51,16 +61,13 @@ void AdapterSlots::release(VersionId version) {
 Result<std::int64_t> AdapterSlots::publish(const CommittedDecision& decision) {
   const auto begin = std::chrono::steady_clock::now();
   const VersionId version = decision.version();
-  std::shared_ptr<const Adapter> adapter;  // held here, so that nothing can evict it before it serves
+  std::shared_ptr<const Adapter> adapter;  // held here, whatever is evicted before it serves
   if (version != kBaseVersion) {
-    MutexLock lock(mu_);
-    if (const auto it = slots_.find(version); it != slots_.end()) adapter = it->second.adapter;
-  }
-  if (version != kBaseVersion && !adapter) {
-    SLUICE_ASSIGN_OR_RETURN(adapter, load(version));
+    SLUICE_ASSIGN_OR_RETURN(adapter, fetch(version));
   }
   MutexLock lock(mu_);
   if (decision.decision() < decision_) {
+    evict();
     return conflict("decision " + std::to_string(decision.decision().value) + " is older than decision " +
                     std::to_string(decision_.value) + ", which already took effect");
   }
@@ -87,6 +94,12 @@ VersionId AdapterSlots::serving() const {
 void AdapterSlots::set_pinnable(std::set<VersionId> versions) {
   MutexLock lock(mu_);
   pinnable_ = std::move(versions);
+  evict();
+}
+
+void AdapterSlots::set_kept(std::set<VersionId> versions) {
+  MutexLock lock(mu_);
+  kept_ = std::move(versions);
   evict();
 }
 
@@ -121,8 +134,16 @@ std::vector<VersionId> AdapterSlots::resident() const {
   return out;
 }
 
+std::int64_t AdapterSlots::resident_bytes() const {
+  MutexLock lock(mu_);
+  std::int64_t bytes = 0;
+  for (const auto& [version, slot] : slots_) bytes += slot.adapter->bytes();
+  return bytes;
+}
+
 bool AdapterSlots::protected_version(VersionId version, const Slot& slot) const {
-  return slot.pins > 0 || version == serving_ || std::find(promoted_.begin(), promoted_.end(), version) != promoted_.end();
+  return slot.pins > 0 || version == serving_ || kept_.contains(version) ||
+         std::find(promoted_.begin(), promoted_.end(), version) != promoted_.end();
 }
 
 // What nobody may ask for leaves at once. What clients may pin leaves by age when the pool is over its size; a version in

@@ -2,10 +2,10 @@
 // The local AdapterHost: resident adapter versions and the pointer new sequences read. Mutex + pointer; a swap is a pointer
 // store, loads run on the caller's thread (never the engine's). Thread-safe.
 //
-// Resident stay: the serving version, the last four promoted before it, and whatever is pinned by prepare() or in use by a
-// sequence. Other versions clients may pin stay while the pool has room, least recently used leave first; the rest leaves
-// when its pins are gone. Which versions clients may pin (states serving, canary, retired) is told by the registry through
-// set_pinnable().
+// Resident stay: the serving version, the last four promoted before it, those set_kept() names (canary, last proven), and
+// whatever is pinned by prepare() or in use by a sequence. Other versions clients may pin stay while the pool has room,
+// least recently used leave first, and are read again when they are asked for; the rest leaves when its pins are gone.
+// Which versions clients may pin (states serving, canary, retired) is told by the registry through set_pinnable().
 #pragma once
 
 #include <cstdint>
@@ -40,6 +40,8 @@ class AdapterSlots final : public AdapterHost {
 
   // Versions a client may ask for by number; the base and the serving version always are.
   void set_pinnable(std::set<VersionId> versions);
+  // Versions that stay in memory once they are, whatever the size of the pool.
+  void set_kept(std::set<VersionId> versions);
 
   struct Resolved {
     VersionId version;
@@ -50,6 +52,7 @@ class AdapterSlots final : public AdapterHost {
   Result<Resolved> resolve(const AdapterChoice& choice);
   bool pinnable(VersionId version) const;
   std::vector<VersionId> resident() const;  // ascending, without the base
+  std::int64_t resident_bytes() const;
 
  private:
   struct Slot {
@@ -57,6 +60,8 @@ class AdapterSlots final : public AdapterHost {
     int pins = 0;               // prepare() minus release()
     std::uint64_t last_used = 0;
   };
+  // The resident adapter, or the one read now. Callers that ask for one version at the same time wait for one read.
+  Result<std::shared_ptr<const Adapter>> fetch(VersionId version) SLUICE_EXCLUDES(mu_);
   Result<std::shared_ptr<const Adapter>> load(VersionId version) const;
   bool pinnable_locked(VersionId version) const SLUICE_REQUIRES(mu_);
   bool protected_version(VersionId version, const Slot& slot) const SLUICE_REQUIRES(mu_);
@@ -68,6 +73,9 @@ class AdapterSlots final : public AdapterHost {
   mutable Mutex mu_;
   std::map<VersionId, Slot> slots_ SLUICE_GUARDED_BY(mu_);
   std::set<VersionId> pinnable_ SLUICE_GUARDED_BY(mu_);
+  std::set<VersionId> kept_ SLUICE_GUARDED_BY(mu_);
+  std::set<VersionId> loading_ SLUICE_GUARDED_BY(mu_);
+  CondVar loaded_;
   VersionId serving_ SLUICE_GUARDED_BY(mu_) = kBaseVersion;
   DecisionId decision_ SLUICE_GUARDED_BY(mu_);                // published last
   std::deque<VersionId> promoted_ SLUICE_GUARDED_BY(mu_);     // newest first: the serving one and four before it

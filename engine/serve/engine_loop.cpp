@@ -120,7 +120,7 @@ bool Engine::Impl::admit_one(Sequence& next) {
   }
   // Its prefix is being computed: it takes that when it is there instead of computing it again.
   if (options_.context.prefix_cache && !next.scores() && scheduler_.leader_of(next, version->version)) {
-    next.follows = true;
+    next.follows = next.followed = true;
     return true;
   }
   const Priority priority = next.request.priority;

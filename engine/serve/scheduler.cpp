@@ -77,10 +77,8 @@ const Sequence* Scheduler::leader_of(const Sequence& sequence, VersionId version
     if (other->prefilled() || other->start.version != version || other->exact != sequence.exact) continue;
     if (other->request.priority > sequence.request.priority) continue;
     const std::vector<TokenId>& theirs = other->known();
-    const std::size_t need = static_cast<std::size_t>(other->fed + kWorthFollowing);
-    const std::size_t common = std::min(mine.size() - 1, theirs.size());  // the last token is fed by each itself
-    if (need > common) continue;
-    if (std::equal(mine.begin(), mine.begin() + static_cast<std::ptrdiff_t>(need), theirs.begin())) return other.get();
+    const auto agree = std::mismatch(mine.begin(), mine.end() - 1, theirs.begin(), theirs.end()).first - mine.begin();
+    if (agree - other->fed >= (sequence.followed ? 1 : kWorthFollowing)) return other.get();
   }
   return nullptr;
 }

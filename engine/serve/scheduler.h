@@ -30,7 +30,8 @@ class Scheduler {
   void preempt(const Sequence& sequence);                       // from running to waiting
 
   // A running sequence of the same version whose prefill will soon leave at least kWorthFollowing more tokens of this
-  // one's prompt in the cache than it has by now; null when there is none. Not one of lower priority.
+  // one's prompt in the cache than it has by now (any, for one that has waited for such a prefill already: then the rest is
+  // near); null when there is none. Not one of lower priority.
   static constexpr int kWorthFollowing = 32;
   const Sequence* leader_of(const Sequence& sequence, VersionId version) const;
 

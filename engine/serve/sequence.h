@@ -61,6 +61,7 @@ struct Sequence {
   int held = 0;                 // positions in the cache
   int reserved = 0;             // positions promised by the cache
   bool follows = false;         // waits this round for a running sequence that will have its prefix in the cache
+  bool followed = false;        // did so before
   bool ends = false;            // its last event is made and not yet told
   bool spoilt = false;          // what it computed is no number: nobody may share it
 

@@ -53,6 +53,7 @@ class GgufFile {
 
   const std::string& path() const { return file_.path(); }
   std::uint64_t file_size() const { return file_.size(); }
+  Status release_pages() const { return file_.release_pages(); }
   std::uint32_t version() const { return version_; }
   std::uint32_t alignment() const { return alignment_; }
 

@@ -62,6 +62,11 @@ void MappedFile::unmap() {
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
+Status MappedFile::release_pages() const {
+  if (bytes_.empty() || ::madvise(const_cast<std::byte*>(bytes_.data()), bytes_.size(), MADV_DONTNEED) == 0) return {};
+  return unavailable("the pages of '" + path_ + "' can't be handed back: " + std::generic_category().message(errno));
+}
+
 Result<std::span<const std::byte>> MappedFile::view(std::uint64_t offset, std::uint64_t length) const {
   // Compared with what is left, never added: offset + length may wrap.
   if (offset > size() || length > size() - offset) {

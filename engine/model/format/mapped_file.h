@@ -32,6 +32,9 @@ class MappedFile {
   // `length` bytes from `offset`; kCorrupt, naming the file, where they don't lie inside it.
   Result<std::span<const std::byte>> view(std::uint64_t offset, std::uint64_t length) const;
 
+  // Hands the pages back to the system; whoever reads next has them read from the file again. Safe beside readers.
+  Status release_pages() const;
+
  private:
   MappedFile(std::string path, std::span<const std::byte> bytes) : path_(std::move(path)), bytes_(bytes) {}
   void unmap();

@@ -54,7 +54,7 @@ TEST(KvCache, ReusesWholeBlocksAndCopiesTheRest) {
   EXPECT_EQ(third.cached_tokens, 99);  // never the last prompt token
 }
 
-TEST(KvCache, NeverCrossesVersions) {
+TEST(KvCache, LRA2_NeverCrossesVersions) {
   KvCache cache(kShape, 1024, true);
   cache.close(fill(cache, VersionId(1), ids(64), 64, 0).handle, true);
   const auto other = fill(cache, VersionId(2), ids(64), 64, 0);
@@ -62,7 +62,7 @@ TEST(KvCache, NeverCrossesVersions) {
   EXPECT_EQ(fill(cache, VersionId(1), ids(64), 64, 0).cached_tokens, 63);
 }
 
-TEST(KvCache, EvictsTheLeastRecentlyUsedAndForgetsItsContents) {
+TEST(KvCache, CON2_EvictsTheLeastRecentlyUsedAndForgetsItsContents) {
   KvCache cache(kShape, 4 * kKvBlock, true);
   cache.close(fill(cache, VersionId(1), ids(64), 64, 0).handle, true);        // two blocks
   cache.close(fill(cache, VersionId(1), ids(64, 500), 64, 0).handle, true);   // two more
@@ -133,6 +133,52 @@ TEST(KvCache, DropsPrefixesOnRequestAndKeepsNoneWhenOff) {
   KvCache off(kShape, 1024, false);
   off.close(fill(off, VersionId(1), ids(64), 64, 0).handle, true);
   EXPECT_EQ(fill(off, VersionId(1), ids(64), 64, 0).cached_tokens, 0);
+}
+
+TEST(KvCache, AFlushHidesWhatOpenSequencesHold) {
+  KvCache cache(kShape, 1024, true);
+  const auto before = fill(cache, VersionId(1), ids(64), 100, 0);
+  cache.flush();
+  const auto after = fill(cache, VersionId(1), ids(64), 64, 5000);
+  EXPECT_EQ(after.cached_tokens, 0);
+  const auto more = ids(20, 200);
+  EXPECT_TRUE(cache.extend(before.handle, more.data(), 20).ok()) << "what runs goes on";
+  EXPECT_EQ(key_at(cache, before.handle, 63), 63);
+  cache.close(before.handle, true);
+  EXPECT_EQ(cache.usage().tokens_used, 64);
+  auto longer = ids(64);
+  longer.insert(longer.end(), more.begin(), more.end());
+  const auto third = fill(cache, VersionId(1), longer, 100, 7000);
+  EXPECT_EQ(third.cached_tokens, 64) << "of the one that came after the flush, never of the older one";
+  EXPECT_EQ(key_at(cache, third.handle, 63), 5063);
+}
+
+TEST(KvCache, ExactSequencesShareOnlyAmongThemselves) {
+  KvCache cache(kShape, 1024, true);
+  cache.close(fill(cache, VersionId(1), ids(64), 64, 0).handle, true);
+  auto exact = cache.open(VersionId(1), ids(64), {64, true});
+  ASSERT_TRUE(exact.ok());
+  EXPECT_EQ(exact->cached_tokens, 0);
+  const auto all = ids(64);
+  ASSERT_TRUE(cache.extend(exact->handle, all.data(), 64).ok());
+  cache.close(exact->handle, true);
+  exact = cache.open(VersionId(1), ids(64), {64, true});
+  ASSERT_TRUE(exact.ok());
+  EXPECT_EQ(exact->cached_tokens, 63);
+}
+
+TEST(KvCache, ReservesMoreWhileThereIsRoom) {
+  KvCache cache(kShape, 4 * kKvBlock, true);
+  auto a = cache.open(VersionId(0), ids(3), 3), b = cache.open(VersionId(0), ids(3), 3);
+  ASSERT_TRUE(a.ok() && b.ok());
+  EXPECT_TRUE(cache.reserve(a->handle, 2).ok()) << "less than it has";
+  EXPECT_TRUE(cache.reserve(a->handle, 3 * kKvBlock).ok());
+  EXPECT_EQ(cache.reserve(b->handle, kKvBlock + 1).code(), Code::kBusy);
+  EXPECT_EQ(cache.reserve(b->handle, 5 * kKvBlock).code(), Code::kInvalidArgument);
+  EXPECT_EQ(cache.room(b->handle), kKvBlock) << "unchanged";
+  cache.close(a->handle, true);
+  EXPECT_TRUE(cache.reserve(b->handle, 4 * kKvBlock).ok());
+  EXPECT_FALSE(cache.reserve(a->handle, 1).ok()) << "closed";
 }
 
 // Random opens, growth and closes against what each sequence wrote.

@@ -148,7 +148,7 @@ TEST(Transformer, DecodeRowsAreBitEqualAloneAndInAnyBatch) {
   }
 }
 
-TEST(Transformer, VersionsDifferAndReuseOnlyTheirOwnPrefix) {
+TEST(Transformer, LRA1_LRA2_VersionsDifferAndReuseOnlyTheirOwnPrefix) {
   const LoadedModel model = test::load("tiny-llama");
   const auto v1 = test::load_adapter(model, test::data_path("golden/tiny-lora"), 1);
   const auto v2 = test::load_adapter(model, test::data_path("golden/tiny-lora-patterns"), 2);
@@ -179,6 +179,46 @@ TEST(Transformer, VersionsDifferAndReuseOnlyTheirOwnPrefix) {
   warm->flush();
   last(*warm, v2, &cached);
   EXPECT_EQ(cached, 0);
+}
+
+TEST(Transformer, LRA14_WeightsHandedBackAreReadAgain) {
+  const LoadedModel model = test::load("tiny-llama");
+  const auto ids = golden()["lora"][2]["ids"].get<std::vector<TokenId>>();
+  const auto before = test::score(*model.model->make_context(small_context()), nullptr, ids, 512);
+  ASSERT_TRUE(model.model->release_memory().ok());
+  EXPECT_EQ(test::score(*model.model->make_context(small_context()), nullptr, ids, 512), before);
+}
+
+// SMP-12: pieces of at most exact_rows() tokens give the same bits however a prompt is cut, whatever of it was cached.
+TEST(Transformer, SMP12_ExactPiecesDoNotDependOnHowAPromptIsCut) {
+  const LoadedModel model = test::load("tiny-llama");
+  const auto adapter = test::load_adapter(model, test::data_path("golden/tiny-lora"), 1);
+  const auto ids = golden()["lora"][2]["ids"].get<std::vector<TokenId>>();
+  const SamplingParams params = greedy(5);
+  const std::vector<TokenId> none;
+  auto context = model.model->make_context(small_context(2));
+  const auto last = [&](int piece) {
+    auto opened = context->open(adapter, ids, {static_cast<int>(ids.size()) + 1, true});
+    EXPECT_TRUE(opened.ok());
+    SampledToken drawn;
+    for (int at = opened->cached_tokens; at < static_cast<int>(ids.size()); at += piece) {
+      const int n = std::min(piece, static_cast<int>(ids.size()) - at);
+      const bool end = at + n == static_cast<int>(ids.size());
+      StepItem item{opened->handle, ids.data() + at, n, end, &params, &none, &ids};
+      auto output = context->step({{item}});
+      EXPECT_TRUE(output.ok());
+      if (end) drawn = output->results[0].sampled;
+    }
+    context->close(opened->handle);
+    return drawn;
+  };
+  const SampledToken want = last(context->exact_rows());
+  expect_same_bits({last(context->exact_rows())}, {want});  // cached
+  for (const int piece : {1, 7, 32}) {
+    context->flush();
+    expect_same_bits({last(piece)}, {want});
+    expect_same_bits({last(piece)}, {want});
+  }
 }
 
 TEST(Transformer, RefusesWhatItCannotRun) {

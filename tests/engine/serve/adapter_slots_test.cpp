@@ -35,7 +35,7 @@ struct SlotsUnderTest {
   AdapterSlots slots;
 };
 
-TEST(AdapterSlots, PreparedVersionsStayUntilReleasedAsOftenAsPrepared) {
+TEST(AdapterSlots, LRA3_PreparedVersionsStayUntilReleasedAsOftenAsPrepared) {
   SlotsUnderTest t;
   ASSERT_TRUE(t.slots.prepare(VersionId(5)).ok());
   ASSERT_TRUE(t.slots.prepare(VersionId(5)).ok());
@@ -44,7 +44,7 @@ TEST(AdapterSlots, PreparedVersionsStayUntilReleasedAsOftenAsPrepared) {
   EXPECT_THAT(t.slots.resident(), ElementsAre(VersionId(5)));
   t.slots.release(VersionId(5));
   EXPECT_THAT(t.slots.resident(), IsEmpty());
-  EXPECT_EQ(t.model->live_adapters(), 0) << "memory is back";  // LRA-3
+  EXPECT_EQ(t.model->live_adapters(), 0) << "memory is back";
   EXPECT_TRUE(t.slots.prepare(kBaseVersion).ok());
   t.slots.release(kBaseVersion);
 }
@@ -132,7 +132,42 @@ TEST(AdapterSlots, OverThePoolLeastRecentlyUsedPinnableVersionsLeave) {
   EXPECT_EQ(t.model->live_adapters(), 2);
 }
 
-TEST(AdapterSlots, AnswersFlowWhileAVersionLoads) {  // LRA-10
+TEST(AdapterSlots, WhatTheGateMustHaveAtHandStaysWhateverTheSizeOfThePool) {
+  SlotsUnderTest t(/*pool=*/kBytes);
+  const VersionId canary = t.version(), other = t.version(), third = t.version();
+  t.slots.set_pinnable({canary, other, third});
+  t.slots.set_kept({canary});
+  for (const VersionId v : {canary, other, third}) {
+    ASSERT_TRUE(t.slots.prepare(v).ok());
+    t.slots.release(v);
+  }
+  EXPECT_THAT(t.slots.resident(), ElementsAre(canary));
+  EXPECT_EQ(t.slots.resident_bytes(), kBytes);
+  const int loads = t.model->loads();
+  ASSERT_TRUE(t.slots.prepare(other).ok()) << "read again when it is asked for";
+  EXPECT_EQ(t.model->loads(), loads + 1);
+  t.slots.release(other);
+  t.slots.set_kept({});
+  ASSERT_TRUE(t.slots.prepare(third).ok());
+  EXPECT_THAT(t.slots.resident(), ElementsAre(third));
+}
+
+TEST(AdapterSlots, ManyWhoAskForOneVersionWaitForOneRead) {
+  StepGate load;
+  FakeModelOptions options;
+  options.on_load = [&load](VersionId) { return load.pass(); };
+  SlotsUnderTest t(AdapterSlots::kPoolBytes, options);
+  std::vector<std::thread> askers;
+  for (int i = 0; i < 8; ++i) askers.emplace_back([&] { EXPECT_TRUE(t.slots.prepare(VersionId(3)).ok()); });
+  load.wait_arrived(1);
+  load.open();
+  for (std::thread& a : askers) a.join();
+  EXPECT_EQ(t.model->loads(), 1);
+  for (int i = 0; i < 8; ++i) t.slots.release(VersionId(3));
+  EXPECT_EQ(t.model->live_adapters(), 0);
+}
+
+TEST(AdapterSlots, LRA10_AnswersFlowWhileAVersionLoads) {
   StepGate load;
   FakeModelOptions options;
   options.on_load = [&load](VersionId) { return load.pass(); };
@@ -152,7 +187,7 @@ TEST(AdapterSlots, AnswersFlowWhileAVersionLoads) {  // LRA-10
   EXPECT_EQ(t.started(handle), decision.version());
 }
 
-TEST(AdapterSlots, ASequenceKeepsItsVersionWhateverHappensToIt) {
+TEST(AdapterSlots, LRA16_ASequenceKeepsItsVersionWhateverHappensToIt) {
   StepGate gate;
   FakeModelOptions options;
   options.on_step = [&gate](const FakeStep&) { return gate.pass(); };
@@ -175,7 +210,7 @@ TEST(AdapterSlots, ASequenceKeepsItsVersionWhateverHappensToIt) {
   EXPECT_EQ(drain(fresh).ids, fake_answer(t.slots.serving(), fake_tokens("began late"), 40));
 }
 
-TEST(AdapterSlots, PinnedVersionsLoadOnTheCallersThread) {
+TEST(AdapterSlots, LRA9_PinnedVersionsLoadOnTheCallersThread) {
   EngineUnderTest t;
   TestStore store;
   const VersionId v = store.new_version();

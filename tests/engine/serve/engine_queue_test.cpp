@@ -216,7 +216,7 @@ void cancel_during(int during, bool drop_handle) {
   EXPECT_EQ(t.engine->stats().kv.tokens_used, 0);
 }
 
-TEST(EngineQueue, CancelledInPrefillAndInDecode) {  // CON-1
+TEST(EngineQueue, CON1_CancelledInPrefillAndInDecode) {
   for (const int during : {1, 2, 3, 4, 9}) {
     cancel_during(during, false);
     cancel_during(during, true);

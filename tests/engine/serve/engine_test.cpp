@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "engine/serve/serve_fixture.h"
+#include "support/test_store.h"
 
 namespace sluice::testing {
 namespace {
@@ -89,7 +90,7 @@ TEST(Engine, ClampsToTheSpaceLeftInTheContext) {
   EXPECT_EQ(t.ask(request("abc", 0)).ids.size(), 0u);
 }
 
-TEST(Engine, EachAnswerIsThatOfItsPromptAloneWhateverRunsBeside) {
+TEST(Engine, LRA11_EachAnswerIsThatOfItsPromptAloneWhateverRunsBeside) {
   EngineOptions options;
   options.max_running = 7;
   options.prefill_chunk = 5;  // prompts come in many pieces, of several sequences in one step
@@ -115,7 +116,7 @@ TEST(Engine, EachAnswerIsThatOfItsPromptAloneWhateverRunsBeside) {
   }
 }
 
-TEST(Engine, SameSeedSameTextOnEverySlot) {  // SMP-6
+TEST(Engine, SMP6_SameSeedSameTextOnEverySlot) {
   EngineUnderTest t;
   std::vector<ResponseHandle> handles;
   for (int i = 0; i < 16; ++i) {
@@ -162,7 +163,7 @@ TEST(Engine, FailedStepFailsItsSequencesAndTheNextRequestsAreServed) {
   }
 }
 
-TEST(Engine, NonFiniteLogitsFailTheirRequestOnly) {  // CFG-7
+TEST(Engine, CFG7_NonFiniteLogitsFailTheirRequestOnly) {
   FakeModelOptions options;
   options.not_finite = [](const std::vector<TokenId>& prompt, std::size_t drawn) { return prompt[0] == '!' && drawn == 3; };
   EngineUnderTest t(options);
@@ -233,7 +234,7 @@ TEST(Engine, ScoresThePromptUnderTheChosenVersion) {
   EXPECT_EQ(drain(handle).ids, fake_answer(VersionId(2), fake_tokens(prompt), 4));
 }
 
-TEST(Engine, ReportsCachedPrefixesPerVersion) {  // LRA-2
+TEST(Engine, LRA2_CachedPrefixesNeverCrossVersions) {
   EngineUnderTest t;
   ASSERT_TRUE(t.slots.prepare(VersionId(1)).ok());
   t.slots.set_pinnable({VersionId(1)});
@@ -251,6 +252,23 @@ TEST(Engine, ReportsCachedPrefixesPerVersion) {  // LRA-2
   EXPECT_EQ(cached(VersionId(1)), 0) << "another version's cache must not be used";
   EXPECT_EQ(cached(VersionId(1)), 32);
   EXPECT_EQ(t.engine->stats().cached_tokens, 64);
+}
+
+TEST(Engine, LRA1_AfterAPromotionAPromptIsAnsweredAsByAColdEngine) {
+  EngineUnderTest t;
+  TestStore store;
+  const std::string prompt(80, 'p');
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(t.slots.publish(store.promote(store.new_version())).ok());
+    for (const int cached : {0, 64}) {  // cold, then warm
+      ResponseHandle handle = t.submit(request(prompt, 6));
+      const Result<StartInfo> start = handle->wait_started(far());
+      ASSERT_TRUE(start.ok());
+      EXPECT_EQ(start->version, t.slots.serving());
+      EXPECT_EQ(start->cached_tokens, cached);
+      EXPECT_EQ(drain(handle).ids, fake_answer(start->version, fake_tokens(prompt), 6));
+    }
+  }
 }
 
 TEST(Engine, CountsWhatItDid) {
