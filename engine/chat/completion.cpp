@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "chat/exchange.h"
+#include "text/fim.h"
+#include "text/utf8.h"
 
 namespace sluice {
 namespace {
@@ -17,13 +19,12 @@ constexpr auto kPoll = std::chrono::milliseconds(50);  // how often a waiting ca
 // Far enough that nobody waits it out, near enough that clocks can add to it.
 SteadyTime no_deadline() { return std::chrono::steady_clock::now() + std::chrono::hours(24 * 365); }
 
-std::size_t code_points(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
-}
-
 Status check(const CompletionRequest& request) {
   const int prompts = int{request.messages.has_value()} + int{request.prompt.has_value()} + int{request.prompt_ids.has_value()};
   if (prompts != 1) return invalid_argument("a request needs exactly one of messages, prompt and prompt ids");
+  if (request.messages && (!request.more_prompts.empty() || request.suffix)) {
+    return invalid_argument("messages can't have further prompts or a suffix beside them");
+  }
   if (request.messages && request.messages->empty()) return invalid_argument("messages is empty: it must hold at least one");
   if (request.n < 1 || request.n > kMaxChoices) {
     return invalid_argument("n is " + std::to_string(request.n) + ", must be 1 to " + std::to_string(kMaxChoices));
@@ -35,7 +36,7 @@ Status check(const CompletionRequest& request) {
   }
   for (const std::string& stop : request.stop) {
     if (stop.empty()) return invalid_argument("stop holds an empty string");
-    if (code_points(stop) > kMaxStopChars) {
+    if (count_code_points(stop) > kMaxStopChars) {
       return invalid_argument("stop holds a string of more than " + std::to_string(kMaxStopChars) + " characters");
     }
   }
@@ -46,72 +47,117 @@ Status check(const CompletionRequest& request) {
   return {};
 }
 
-Status fill_prompt(const ChatTemplate* chat_template, const Tokenizer& tokenizer, PreparedExchange& p) {
-  const CompletionRequest& request = p.request;
-  std::string whole;
-  if (request.messages) {
-    if (!chat_template) return invalid_argument("this model has no chat template: send a prompt instead of messages");
-    SLUICE_ASSIGN_OR_RETURN(const std::vector<Segment> segments, chat_template->render(*request.messages, request.render));
-    SLUICE_ASSIGN_OR_RETURN(p.prompt_ids, encode_segments(tokenizer, segments));
-    p.prompt_text = prompt_text_of(*request.messages);
-    if (request.echo) whole = join_segments(segments);
-  } else if (request.prompt) {
-    SLUICE_ASSIGN_OR_RETURN(p.prompt_ids, tokenizer.encode(*request.prompt, {request.parse_special, request.add_special}));
-    p.prompt_text = whole = *request.prompt;
-  } else {
-    p.prompt_ids = *request.prompt_ids;
-    for (const TokenId id : p.prompt_ids) {
-      if (id >= 0 && id < tokenizer.size()) continue;
-      return invalid_argument("prompt holds token id " + std::to_string(id) + "; the vocabulary has ids 0 to " +
-                              std::to_string(tokenizer.size() - 1));
-    }
-    p.prompt_text = whole = tokenizer.decode(p.prompt_ids, request.skip_special_tokens);
+Status check_room(std::size_t prompt_tokens, int context_length, PreparedPrompt& p, const CompletionRequest& request) {
+  if (prompt_tokens >= static_cast<std::size_t>(context_length)) {
+    return invalid_argument("This model's maximum context length is " + std::to_string(context_length) +
+                            " tokens, but the prompt has " + std::to_string(prompt_tokens) +
+                            " tokens. Shorten the prompt so that room is left for an answer.");
   }
-  if (request.echo) p.echo_text = std::move(whole);
-  if (p.prompt_ids.empty()) return invalid_argument("the prompt is empty, and this model adds no token in front of it: send some text");
+  const int left = context_length - static_cast<int>(prompt_tokens);
+  p.max_tokens = request.max_tokens < 0 ? left : std::min(request.max_tokens, left);
   return {};
 }
 
-Status fill_max_tokens(int context_length, PreparedExchange& p) {
-  const auto length = static_cast<int>(std::min<std::size_t>(p.prompt_ids.size(), static_cast<std::size_t>(context_length)));
-  if (length >= context_length) {
-    return invalid_argument("This model's maximum context length is " + std::to_string(context_length) +
-                            " tokens, but the prompt has " + std::to_string(p.prompt_ids.size()) +
-                            " tokens. Shorten the prompt so that room is left for an answer.");
+Result<PreparedPrompt> render_messages(const ChatTemplate* chat_template, const Tokenizer& tokenizer,
+                                       const CompletionRequest& request) {
+  if (!chat_template) return invalid_argument("this model has no chat template: send a prompt instead of messages");
+  PreparedPrompt p;
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<Segment> segments, chat_template->render(*request.messages, request.render));
+  if (request.add_special.value_or(false)) {
+    SLUICE_ASSIGN_OR_RETURN(p.ids, encode_segments(tokenizer, segments));
+  } else {
+    SLUICE_ASSIGN_OR_RETURN(p.ids, tokenizer.encode(segments));
   }
-  const int left = context_length - length;
-  p.max_tokens = p.request.max_tokens < 0 ? left : std::min(p.request.max_tokens, left);
+  p.text = prompt_text_of(*request.messages);
+  if (request.echo) p.echo = join_segments(segments);
+  return p;
+}
+
+// How many tokens a fill-in-the-middle prompt may have: the answer keeps its room, but never more than half the context.
+std::size_t fim_room(const CompletionRequest& request, int context_length) {
+  const int half = std::max(context_length / 2, 1);
+  return static_cast<std::size_t>(context_length - (request.max_tokens < 0 ? half : std::clamp(request.max_tokens, 1, half)));
+}
+
+Result<PreparedPrompt> encode_text(const Tokenizer& tokenizer, const CompletionRequest& request, const std::string& text,
+                                   int context_length) {
+  PreparedPrompt p;
+  p.text = text;
+  if (request.suffix) {
+    if (!request.fim) return invalid_argument("suffix is given, but no fill-in-the-middle markers");
+    SLUICE_ASSIGN_OR_RETURN(FimPrompt made, make_fim_prompt(tokenizer, *request.fim, text, *request.suffix,
+                                                            fim_room(request, context_length)));
+    p.ids = std::move(made.ids);
+  } else {
+    const EncodeOptions options{.parse_special = request.parse_special, .add_special = request.add_special.value_or(true)};
+    SLUICE_ASSIGN_OR_RETURN(p.ids, tokenizer.encode(text, options));
+  }
+  if (request.echo) p.echo = text;
+  return p;
+}
+
+Result<PreparedPrompt> take_ids(const Tokenizer& tokenizer, const CompletionRequest& request,
+                                const std::vector<TokenId>& ids, int context_length) {
+  if (ids.empty()) return encode_text(tokenizer, request, "", context_length);
+  for (const TokenId id : ids) {
+    if (id >= 0 && id < tokenizer.size()) continue;
+    return invalid_argument("prompt holds token id " + std::to_string(id) + "; the vocabulary has ids 0 to " +
+                            std::to_string(tokenizer.size() - 1));
+  }
+  if (request.suffix) return invalid_argument("suffix needs a prompt of text, not of token ids");
+  PreparedPrompt p;
+  p.ids = ids;
+  p.text = tokenizer.decode(ids, request.skip_special_tokens);
+  if (request.echo) p.echo = p.text;
+  return p;
+}
+
+Status add_prompt(Result<PreparedPrompt> made, int context_length, PreparedExchange& out) {
+  if (!made.ok()) return made.status();
+  PreparedPrompt p = std::move(made).value();
+  if (p.ids.empty()) {
+    return invalid_argument("the prompt is empty, and this model adds no token in front of it: send some text");
+  }
+  SLUICE_RETURN_IF_ERROR(check_room(p.ids.size(), context_length, p, out.request));
+  out.prompts.push_back(std::move(p));
+  return {};
+}
+
+Status fill_prompts(const ChatTemplate* chat_template, const Tokenizer& tokenizer, int context_length, PreparedExchange& p) {
+  const CompletionRequest& request = p.request;
+  if (request.messages) return add_prompt(render_messages(chat_template, tokenizer, request), context_length, p);
+  const auto add_text = [&](const std::string& text) {
+    return add_prompt(encode_text(tokenizer, request, text, context_length), context_length, p);
+  };
+  const auto add_ids = [&](const std::vector<TokenId>& ids) {
+    return add_prompt(take_ids(tokenizer, request, ids, context_length), context_length, p);
+  };
+  SLUICE_RETURN_IF_ERROR(request.prompt ? add_text(*request.prompt) : add_ids(*request.prompt_ids));
+  for (const auto& more : request.more_prompts) {
+    const auto* text = std::get_if<std::string>(&more);
+    SLUICE_RETURN_IF_ERROR(text ? add_text(*text) : add_ids(std::get<std::vector<TokenId>>(more)));
+  }
   return {};
 }
 
 // EOS unless ignored, the ids asked for, and stop strings that are one special token's text.
 void fill_stops(const Tokenizer& tokenizer, PreparedExchange& p) {
-  for (const TokenId id : p.request.stop_token_ids) p.stop_reasons.emplace_back(id, std::to_string(id));
+  for (const TokenId id : p.request.stop_token_ids) p.stop_reasons.emplace_back(id, "");
   for (const std::string& stop : p.request.stop) {
     if (const auto id = tokenizer.special_id(stop)) p.stop_reasons.emplace_back(*id, stop);
   }
   for (const auto& [id, reason] : p.stop_reasons) p.stop_ids.push_back(id);
-  if (!p.request.ignore_eos) {
-    const auto& ends = tokenizer.end_of_generation();
-    p.stop_ids.insert(p.stop_ids.end(), ends.begin(), ends.end());
+  const bool ignore = p.request.ignore_eos;
+  const auto& ends = tokenizer.end_of_generation();
+  if (!ignore) p.stop_ids.insert(p.stop_ids.end(), ends.begin(), ends.end());
+  if (p.request.suffix && p.request.fim) {
+    for (const TokenId id : p.request.fim->stop_ids) {
+      if (!ignore || !tokenizer.is_end_of_generation(id)) p.stop_ids.push_back(id);
+    }
   }
   SamplingParams& sampling = p.request.sampling;
   if (sampling.min_tokens <= 0) return;
   sampling.suppress_tokens.insert(sampling.suppress_tokens.end(), p.stop_ids.begin(), p.stop_ids.end());
-}
-
-Request engine_request(const PreparedExchange& p, std::shared_ptr<Wakeup> wakeup) {
-  Request r;
-  r.prompt = p.prompt_ids;
-  r.adapter = p.request.adapter;
-  r.priority = p.request.priority;
-  r.sampling = p.request.sampling;
-  r.max_tokens = p.max_tokens;
-  r.stop_ids = p.stop_ids;
-  r.score_prompt = p.request.prompt_logprobs >= 0;
-  r.score_top = p.request.prompt_logprobs;
-  r.wakeup = std::move(wakeup);
-  return r;
 }
 
 Result<StartInfo> wait_started(ResponseHandle& stream, const std::function<bool()>& gone) {
@@ -143,26 +189,16 @@ Result<std::unique_ptr<Exchange>> CompletionService::start(CompletionRequest req
   p.tokenizer = tokenizer_;
   p.store = request.store_record ? store_ : nullptr;
   p.request = std::move(request);
-  SLUICE_RETURN_IF_ERROR(fill_prompt(chat_template_.get(), *tokenizer_, p));
-  SLUICE_RETURN_IF_ERROR(fill_max_tokens(generator_.context_length(), p));
+  SLUICE_RETURN_IF_ERROR(fill_prompts(chat_template_.get(), *tokenizer_, generator_.context_length(), p));
   fill_stops(*tokenizer_, p);
 
   const auto wakeup = std::make_shared<Wakeup>();
-  Request base = engine_request(p, wakeup);
-  std::vector<ResponseHandle> streams;
-  SLUICE_ASSIGN_OR_RETURN(ResponseHandle first, generator_.submit(base));
+  Request request_of_first = p.engine_request(0, 0);
+  request_of_first.wakeup = wakeup;
+  SLUICE_ASSIGN_OR_RETURN(ResponseHandle first, generator_.submit(std::move(request_of_first)));
   SLUICE_ASSIGN_OR_RETURN(const StartInfo started, wait_started(first, gone));
-  base.adapter = first->same_version();  // a swap between two choices must not split the exchange
-  base.score_prompt = false;
-  streams.push_back(std::move(first));
-  const int more = p.request.sampling.temperature == 0 ? 0 : p.request.n - 1;  // greedy choices are equal: one is computed
-  for (int i = 1; i <= more; ++i) {
-    base.sampling.seed = p.request.sampling.seed + static_cast<std::uint64_t>(i);
-    SLUICE_ASSIGN_OR_RETURN(ResponseHandle stream, generator_.submit(base));
-    streams.push_back(std::move(stream));
-  }
-  return std::unique_ptr<Exchange>(
-      std::make_unique<LocalExchange>(std::move(p), std::move(streams), started, name_of_(started.version), wakeup));
+  return std::unique_ptr<Exchange>(std::make_unique<LocalExchange>(std::move(p), generator_, std::move(first), started,
+                                                                   name_of_(started.version), wakeup));
 }
 
 Result<Completion> CompletionService::complete(CompletionRequest request, const std::atomic<bool>* cancel) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/clock.h"
@@ -18,6 +19,7 @@
 #include "store/rows.h"
 #include "store/store.h"
 #include "text/chat_template.h"
+#include "text/fim.h"
 #include "text/tokenizer.h"
 
 namespace sluice {
@@ -27,11 +29,17 @@ struct CompletionRequest {
   std::optional<std::vector<ChatMessage>> messages;
   std::optional<std::string> prompt;
   std::optional<std::vector<TokenId>> prompt_ids;
+  // Answered beside `prompt` or `prompt_ids`, in one exchange with one record. Choice c of prompt p is choice p * n + c.
+  std::vector<std::variant<std::string, std::vector<TokenId>>> more_prompts;
+  // Text prompts only: each is the code before the cursor, this the code behind it; what is too long is cut.
+  std::optional<std::string> suffix;
+  std::optional<FimFormat> fim;            // the markers to use; set when `suffix` is
 
   RenderOptions render;                    // messages only
   std::string prompt_json;                 // the messages as sent, for the record; "" = written from `messages`
   bool parse_special = true;               // prompt only: markers in the text become their tokens
-  bool add_special = true;                 // prompt only: BOS where the model adds one
+  std::optional<bool> add_special;         // BOS where the model adds one; unset: for text, not for messages (their
+                                           // template writes it)
 
   SamplingParams sampling;                 // seed is used as given; choice i adds i
   int max_tokens = -1;                     // -1 = rest of the context; clamped to the space left
@@ -52,6 +60,8 @@ struct CompletionRequest {
   Split split = Split::kTrain;
   SessionId session;
   std::string conversation, group_key, route, user;
+  std::string turn;                        // "main", "side", or "" where the client does not say
+  std::string metadata_json;               // the client's own object, or ""
   bool store_text = true;                  // false: the record keeps ids and version, no text
   bool store_record = true;                // false only for tools without a workspace (`generate`)
 };
@@ -60,18 +70,21 @@ struct TokenLogprob {
   TokenId token = 0;
   std::string piece;                       // raw bytes
   float logprob = 0;                       // of the unmodified logits
+  std::size_t offset = 0;                  // characters of text before it: of the prompt's, or of the answer's
   std::vector<std::pair<std::string, float>> top;
 };
 
-// kText: text, or log-probs without text (of EOS, say) where log-probs are wanted. kFinish: one per choice, its last event.
+// kText: text that became certain. kFinish: one per choice, its last event; no text.
 struct TextEvent {
   enum class Kind { kText, kFinish } kind = Kind::kText;
   int choice = 0;
   std::string text;                        // whole code points only
-  std::vector<TokenLogprob> logprobs;
+  bool echo = false;                       // the text is the prompt's, asked for by `echo`
+  std::vector<TokenLogprob> logprobs;      // where wanted: of the tokens since the last event, those without text included
   // kFinish
   FinishReason finish = FinishReason::kStop;
   std::string stop_reason;                 // the stop string or id that ended it; "" for EOS and length
+  TokenId stop_id = -1;                    // >= 0: stop_reason is this id, asked for by stop_token_ids
   Status error;                            // finish kError
 };
 
@@ -82,6 +95,7 @@ struct ChoiceResult {
   std::vector<float> lp_full, lp_mu;  // one per token id
   FinishReason finish = FinishReason::kCancelled;
   std::string stop_reason;
+  TokenId stop_id = -1;            // as in TextEvent
 };
 
 struct CompletionUsage {
@@ -96,15 +110,16 @@ class Exchange {
   virtual VersionId version() const = 0;            // fixed at admission
   virtual const std::string& adapter_name() const = 0;  // "be-brief@3" or "base"
   virtual std::uint64_t seed() const = 0;
-  virtual const std::vector<TokenId>& prompt_ids() const = 0;
-  virtual const std::vector<TokenLogprob>& prompt_logprobs() const = 0;
+  virtual const std::vector<TokenId>& prompt_ids(int prompt = 0) const = 0;
+  // Where wanted; known from the first event of one of the prompt's choices. The first token's is not defined.
+  virtual const std::vector<TokenLogprob>& prompt_logprobs(int prompt = 0) const = 0;
   // Next event of any choice; empty when the deadline passed first. The record is committed before the last choice's
   // kFinish is returned; if that commit fails, the event carries kUnavailable ("store unavailable").
   virtual std::optional<TextEvent> next(SteadyTime deadline) = 0;
   virtual bool done() const = 0;
   virtual void cancel() = 0;
   virtual CompletionUsage usage() const = 0;
-  virtual const ChoiceResult& choice(int index) const = 0;  // 0 <= index < n
+  virtual const ChoiceResult& choice(int index) const = 0;  // 0 <= index < prompts * n
 };
 
 // A whole answer, for callers that do not stream.
@@ -128,8 +143,9 @@ class CompletionService {
   CompletionService(Generator& generator, std::shared_ptr<const Tokenizer> tokenizer,
                     std::shared_ptr<const ChatTemplate> chat_template, Store* store, NameOf name_of, const Clock& clock);
 
-  // Returns once the sequence was admitted and its version is fixed. Errors: kInvalidArgument (template, empty prompt,
-  // prompt as long as the context: message with "maximum context length is N tokens"), kBusy, kNotFound, kUnavailable.
+  // Returns once the first sequence was admitted and the version is fixed. Errors: kInvalidArgument (template, empty
+  // prompt, prompt as long as the context: message with "maximum context length is N tokens"), kBusy, kNotFound,
+  // kUnavailable.
   // `gone`, when given, is asked now and then while the request waits; true ends the wait with kCancelled.
   Result<std::unique_ptr<Exchange>> start(CompletionRequest request, const std::function<bool()>& gone = nullptr);
   // start() and drain. `cancel`, when given and set, ends it early.
@@ -138,7 +154,7 @@ class CompletionService {
   Result<std::vector<float>> score(const std::vector<TokenId>& ids, int prompt_len, float temperature, AdapterChoice adapter);
 
   const Tokenizer& tokenizer() const { return *tokenizer_; }
-  const ChatTemplate& chat_template() const { return *chat_template_; }
+  const ChatTemplate* chat_template() const { return chat_template_.get(); }  // null: the model can't chat
   int context_length() const { return generator_.context_length(); }
 
  private:

@@ -30,16 +30,40 @@ class JsonObject {
   std::string out_ = "{";
 };
 
+// A stop string is text of the client; an id is not.
+bool tells_stop(const ChoiceResult& choice, bool store_text) {
+  return !choice.stop_reason.empty() && (store_text || choice.stop_id >= 0);
+}
+
 std::string choice_json(const ChoiceResult& choice, bool store_text) {
   JsonObject json;
   if (store_text) json.text("text", choice.text);
   json.ids("token_ids", choice.token_ids);
   json.text("finish_reason", finish_reason_name(choice.finish));
-  if (!choice.stop_reason.empty()) json.text("stop_reason", choice.stop_reason);
+  if (tells_stop(choice, store_text)) json.text("stop_reason", choice.stop_reason);
   return std::move(json).finish();
 }
 
-std::string sampling_json(const CompletionRequest& request, const std::vector<ChoiceResult>& choices) {
+template <class List, class Write>
+void append_rest(std::string& out, const List& list, Write write) {
+  for (std::size_t i = 1; i < list.size(); ++i) {
+    out += i == 1 ? '[' : ',';
+    out += write(list[i]);
+  }
+  out += ']';
+}
+
+std::string prompt_json(const PromptFacts& prompt, bool store_text) {
+  JsonObject json;
+  if (store_text) json.text("text", prompt.text);
+  json.ids("prompt_ids", *prompt.ids);
+  return std::move(json).finish();
+}
+
+std::string sampling_json(const RecordFacts& facts) {
+  const CompletionRequest& request = *facts.request;
+  const std::vector<ChoiceResult>& choices = *facts.choices;
+  const bool text = request.store_text;
   const SamplingParams& s = request.sampling;
   JsonObject json;
   json.number("presence_penalty", s.presence_penalty);
@@ -52,7 +76,7 @@ std::string sampling_json(const CompletionRequest& request, const std::vector<Ch
     for (const auto& [token, bias] : s.logit_bias) biases.number(std::to_string(token), bias);
     json.key("logit_bias") += std::move(biases).finish();
   }
-  if (!request.stop.empty()) {
+  if (text && !request.stop.empty()) {
     std::string& out = json.key("stop");
     for (std::size_t i = 0; i < request.stop.size(); ++i) {
       out += i == 0 ? '[' : ',';
@@ -61,16 +85,17 @@ std::string sampling_json(const CompletionRequest& request, const std::vector<Ch
     out += ']';
   }
   if (!request.stop_token_ids.empty()) json.ids("stop_token_ids", request.stop_token_ids);
-  if (!choices.front().stop_reason.empty()) json.text("stop_reason", choices.front().stop_reason);
-  if (!request.user.empty()) json.text("user", request.user);
+  if (tells_stop(choices.front(), text)) json.text("stop_reason", choices.front().stop_reason);
+  if (text && request.suffix) json.text("suffix", *request.suffix);
+  if (text && !request.user.empty()) json.text("user", request.user);
+  if (text && !request.metadata_json.empty()) json.key("metadata") += request.metadata_json;
+  if (!request.turn.empty()) json.text("turn", request.turn);
   if (request.n > 1) json.integer("n", request.n);
+  if (facts.prompts.size() > 1) {
+    append_rest(json.key("prompts"), facts.prompts, [text](const PromptFacts& p) { return prompt_json(p, text); });
+  }
   if (choices.size() > 1) {
-    std::string& out = json.key("choices");  // index 1 on
-    for (std::size_t i = 1; i < choices.size(); ++i) {
-      out += i == 1 ? '[' : ',';
-      out += choice_json(choices[i], request.store_text);
-    }
-    out += ']';
+    append_rest(json.key("choices"), choices, [text](const ChoiceResult& c) { return choice_json(c, text); });
   }
   return std::move(json).finish();
 }
@@ -91,11 +116,11 @@ RecordRow make_record(const RecordFacts& facts) {
   row.route = request.route;
   row.group_key = request.group_key;
   if (request.store_text) {
-    row.prompt_text = facts.prompt_text;
+    row.prompt_text = facts.prompts.front().text;
     if (request.messages) row.prompt_json = request.prompt_json.empty() ? messages_json(*request.messages) : request.prompt_json;
     row.completion_text = first.text;
   }
-  row.prompt_ids = *facts.prompt_ids;
+  row.prompt_ids = *facts.prompts.front().ids;
   row.token_ids = first.token_ids;
   row.lp_full = first.lp_full;
   row.lp_mu = first.lp_mu;
@@ -103,9 +128,9 @@ RecordRow make_record(const RecordFacts& facts) {
   row.top_p = request.sampling.top_p;
   row.min_p = request.sampling.min_p;
   row.top_k = request.sampling.top_k;
-  row.max_tokens = facts.max_tokens;
+  row.max_tokens = facts.prompts.front().max_tokens;
   row.seed = request.sampling.seed;
-  row.sampling_json = sampling_json(request, *facts.choices);
+  row.sampling_json = sampling_json(facts);
   row.finish_reason = finish_reason_name(first.finish);
   row.complete = facts.complete;
   row.received_us = facts.received_us;

@@ -11,21 +11,26 @@
 
 namespace sluice {
 
+struct PromptFacts {
+  std::string text;                    // prompt_text_of()
+  const std::vector<TokenId>* ids = nullptr;
+  int max_tokens = 0;                  // after clamping
+};
+
 struct RecordFacts {
   const CompletionRequest* request = nullptr;
   RecordId id;
   VersionId version;
   std::string adapter_name;
-  std::string prompt_text;             // prompt_text_of()
-  const std::vector<TokenId>* prompt_ids = nullptr;
-  const std::vector<ChoiceResult>* choices = nullptr;  // at least one
-  int max_tokens = 0;                  // after clamping
+  std::vector<PromptFacts> prompts;    // at least one
+  const std::vector<ChoiceResult>* choices = nullptr;  // n of each prompt
   bool complete = true;
   std::int64_t received_us = 0;
   Timings timings;                     // of choice 0
 };
 
-// Choice 0 fills the row's own fields; further ones stand in sampling_json under "choices" and do not train.
+// Prompt 0 and its choice 0 fill the row's own fields; further ones stand in sampling_json under "prompts" and "choices"
+// (each from index 1 on; choice i belongs to prompt i / n) and do not train.
 RecordRow make_record(const RecordFacts& facts);
 
 // The text of a message's content: itself, or its text parts joined.

@@ -42,9 +42,15 @@ std::optional<ApiError> find_pin(const OpenAiCall& call, const HttpRequest& requ
 std::string group_key(const std::string& conversation, const CompletionRequest& r) {
   if (!conversation.empty()) return "c:" + conversation;
   Sha256 hash;
+  const auto add_ids = [&hash](const std::vector<TokenId>& ids) { hash.update(std::as_bytes(std::span(ids))); };
   if (r.messages) hash.update(r.prompt_json);
   if (r.prompt) hash.update(*r.prompt);
-  if (r.prompt_ids) hash.update(std::as_bytes(std::span(*r.prompt_ids)));
+  if (r.prompt_ids) add_ids(*r.prompt_ids);
+  for (const auto& more : r.more_prompts) {
+    const auto* text = std::get_if<std::string>(&more);
+    text ? hash.update(*text) : add_ids(std::get<std::vector<TokenId>>(more));
+  }
+  if (r.suffix) hash.update(*r.suffix);
   return "p:" + to_hex(hash.digest()).substr(0, 32);
 }
 
@@ -69,11 +75,12 @@ std::optional<ApiError> not_ready(ServingPhase phase) {
 // One request from its place among the running ones to the last byte of its answer.
 class Completions::Job {
  public:
-  Job(Completions& owner, OpenAiCall parsed) : call(std::move(parsed)), owner_(owner), started(Steady::now()) {}
+  Job(Completions& owner, OpenAiCall parsed) : call(std::move(parsed)), owner_(owner), started_(Steady::now()) {}
   ~Job() {
-    exchanges.clear();  // commits what is unfinished before its receipt stops being "open"
+    const std::string id = exchange ? exchange->record_id().text : "";
+    exchange.reset();  // commits what is unfinished before its receipt stops being "open"
     MutexLock lock(owner_.mu_);
-    for (const std::string& id : open_ids_) owner_.open_.erase(id);
+    owner_.open_.erase(id);
     if (placed_) --owner_.running_;
   }
 
@@ -83,69 +90,60 @@ class Completions::Job {
     if (placed_) ++owner_.running_;
     return placed_;
   }
-  void add(std::unique_ptr<Exchange> exchange) {
-    open_ids_.push_back(exchange->record_id().text);
-    exchanges.push_back(std::move(exchange));
+  void begin(std::unique_ptr<Exchange> begun) {
+    exchange = std::move(begun);
     MutexLock lock(owner_.mu_);
-    owner_.open_.insert(open_ids_.back());
+    owner_.open_.insert(exchange->record_id().text);
   }
 
   // Counts the answer's end once; measures it.
   void finished(const std::string& reason) {
-    owner_.metrics_.count_request(call.chat ? "chat" : "completions", reason);
-    owner_.metrics_.observe_whole(seconds_since(started));
+    owner_.metrics_.count_request(openai_route_name(call.route), reason);
+    owner_.metrics_.observe_whole(seconds_since(started_));
   }
   void note_event() {
     const auto now = Steady::now();
-    const double seconds = std::chrono::duration<double>(now - (any_event_ ? last_event_ : started)).count();
+    const double seconds = std::chrono::duration<double>(now - (any_event_ ? last_event_ : started_)).count();
     any_event_ ? owner_.metrics_.observe_gap(seconds) : owner_.metrics_.observe_first_token(seconds);
     any_event_ = true;
     last_event_ = now;
   }
-
-  CompletionUsage usage() const {
-    CompletionUsage sum;
-    for (const auto& e : exchanges) {
-      const CompletionUsage one = e->usage();
-      sum.prompt_tokens += one.prompt_tokens;
-      sum.completion_tokens += one.completion_tokens;
-      sum.cached_tokens += one.cached_tokens;
-    }
-    return sum;
-  }
   HeaderList receipt_headers() const {
-    const Exchange& first = *exchanges.front();
-    return {{"X-Sluice-Record-Id", first.record_id().text},
-            {"X-Sluice-Adapter", first.adapter_name()},
-            {"x-reef-agent-record-id", first.record_id().text}};
+    return {{"X-Sluice-Record-Id", exchange->record_id().text},
+            {"X-Sluice-Adapter", exchange->adapter_name()},
+            {"x-reef-agent-record-id", exchange->record_id().text}};
   }
 
   OpenAiCall call;
   AnswerFacts facts;
-  SessionId session;
-  std::vector<std::unique_ptr<Exchange>> exchanges;
+  std::unique_ptr<Exchange> exchange;
+  bool reef = false;  // the client is to hear the record's id once more, before the end
 
  private:
   Completions& owner_;
-  std::vector<std::string> open_ids_;
   bool placed_ = false;
   bool any_event_ = false;
+  const Steady::time_point started_;
   Steady::time_point last_event_;
-
- public:
-  const Steady::time_point started;
 };
 
 Completions::Completions(CompletionService& service, Control& control, Metrics& metrics, const std::atomic<bool>& stopping,
-                         int max_exchanges)
-    : service_(service), control_(control), metrics_(metrics), stopping_(stopping), max_exchanges_(max_exchanges) {}
+                         int max_exchanges, const Clock& clock)
+    : service_(service),
+      control_(control),
+      metrics_(metrics),
+      stopping_(stopping),
+      max_exchanges_(max_exchanges),
+      clock_(clock) {}
 
 void Completions::add_routes(RouteTable& table) {
-  using Parts = RouteTable::Parts;
-  table.add(Scope::kClient, "POST", "/v1/chat/completions",
-            [this](const HttpRequest& r, const Parts&) { return handle(r, true); });
-  table.add(Scope::kClient, "POST", "/v1/completions",
-            [this](const HttpRequest& r, const Parts&) { return handle(r, false); });
+  const auto add = [&](const char* path, OpenAiRoute route) {
+    table.add(Scope::kClient, "POST", path,
+              [this, route](const HttpRequest& r, const RouteTable::Parts&) { return handle(r, route); });
+  };
+  add("/v1/chat/completions", OpenAiRoute::kChat);
+  add("/v1/completions", OpenAiRoute::kText);
+  add("/v1/fim/completions", OpenAiRoute::kFim);
 }
 
 bool Completions::is_open(const std::string& record_id) const {
@@ -158,52 +156,52 @@ int Completions::retry_after() const {
 }
 
 std::optional<ApiError> Completions::start(Job& job, const HttpRequest& request) {
+  OpenAiCall& call = job.call;
   std::string name;
-  if (auto error = find_pin(job.call, request, &name)) return error;
+  if (auto error = find_pin(call, request, &name)) return error;
   const Result<AdapterChoice> adapter = control_.resolve_model(name);
   if (!adapter.ok()) return completion_error(adapter.status(), service_.context_length());
+  CompletionRequest& r = call.request;
+  r.adapter = *adapter;
   const std::string_view header = request.header("X-Session-Id");
-  const std::string conversation = header.empty() ? job.call.conversation : std::string(header.substr(0, 256));
+  r.conversation = header.empty() ? call.conversation : std::string(header.substr(0, 256));
+  r.group_key = group_key(r.conversation, r);
+  const LiveContext live = control_.live_context(r.group_key);
+  r.session = live.session;
+  r.split = live.split;
   const auto gone = [this, &request] { return stopping_.load() || request.gone(); };
-  for (CompletionRequest& r : job.call.requests) {
-    r.adapter = *adapter;
-    r.conversation = conversation;
-    r.group_key = group_key(conversation, r);
-    const LiveContext live = control_.live_context(r.group_key);
-    r.session = job.session = live.session;
-    r.split = live.split;
-    Result<std::unique_ptr<Exchange>> exchange = service_.start(r, gone);
-    if (!exchange.ok()) {
-      ApiError error = completion_error(exchange.status(), service_.context_length());
-      if (error.status == 429) error.retry_after_s = retry_after();
-      if (error.status == 400 && error.param.empty()) error.param = job.call.chat ? "messages" : "prompt";
-      return error;
-    }
-    job.add(std::move(exchange).value());
+  Result<std::unique_ptr<Exchange>> exchange = service_.start(r, gone);
+  if (!exchange.ok()) {
+    ApiError error = completion_error(exchange.status(), service_.context_length());
+    if (error.status == 429) error.retry_after_s = retry_after();
+    if (error.status == 400 && error.param.empty()) error.param = r.messages ? "messages" : "prompt";
+    return error;
   }
-  const Exchange& first = *job.exchanges.front();
-  job.facts.id = (job.call.chat ? "chatcmpl-" : "cmpl-") + first.record_id().text.substr(4);
-  job.facts.created_s = std::chrono::duration_cast<std::chrono::seconds>(
-                            std::chrono::system_clock::now().time_since_epoch()).count();
-  job.facts.model = job.call.model;
+  job.begin(std::move(exchange).value());
+  job.reef = !request.header("x-reef-scenario").empty();
+  const Exchange& begun = *job.exchange;
+  job.facts.id = (call.chat_shape() ? "chatcmpl-" : "cmpl-") + begun.record_id().text.substr(4);
+  job.facts.created_s = clock_.wall_us() / 1'000'000;
+  job.facts.model = call.model;
   if (job.facts.model.empty()) {
     const std::vector<ServedModel> models = control_.models();
-    job.facts.model = models.empty() ? first.adapter_name() : models.front().id;
+    job.facts.model = models.empty() ? begun.adapter_name() : models.front().id;
   }
-  job.facts.fingerprint = "sl-" + control_.base_digest().substr(0, 8) + "-" + first.adapter_name();
-  job.facts.conversation = conversation;
+  job.facts.fingerprint = "sl-" + control_.base_digest().substr(0, 8) + "-" + begun.adapter_name();
+  job.facts.conversation = r.conversation;
   return std::nullopt;
 }
 
-HttpReply Completions::handle(const HttpRequest& request, bool chat) {
+HttpReply Completions::handle(const HttpRequest& request, OpenAiRoute route) {
   const auto fail = [&](const ApiError& error) {
     const bool left = error.code == "shutting_down" && !stopping_.load();
-    metrics_.count_request(chat ? "chat" : "completions", left ? "cancelled" : "error");
+    metrics_.count_request(openai_route_name(route), left ? "cancelled" : "error");
     return error_reply(error);
   };
   if (auto error = not_ready(stopping_.load() ? ServingPhase::kStopping : control_.phase())) return fail(*error);
   OpenAiCall call;
-  if (auto error = parse_openai_call(request, chat, service_.tokenizer(), &call)) return fail(*error);
+  const OpenAiModel model{service_.tokenizer(), service_.chat_template(), control_.fim_markers()};
+  if (auto error = parse_openai_call(request, route, model, &call)) return fail(*error);
   auto job = std::make_shared<Job>(*this, std::move(call));
   if (!job->take_place()) {
     ApiError error;
@@ -225,7 +223,8 @@ HttpReply Completions::handle(const HttpRequest& request, bool chat) {
 }
 
 HttpReply Completions::collect(Job& job, const HttpRequest& request) {
-  std::vector<std::string> choices;
+  Exchange& exchange = *job.exchange;
+  AnswerWriter writer(job.call, job.facts, exchange);
   std::string reason;
   const auto fail = [&](const ApiError& error, const char* counted) {
     job.finished(counted);
@@ -233,73 +232,60 @@ HttpReply Completions::collect(Job& job, const HttpRequest& request) {
     for (auto& header : job.receipt_headers()) reply.headers.push_back(std::move(header));
     return reply;
   };
-  for (std::size_t i = 0; i < job.exchanges.size(); ++i) {
-    Exchange& exchange = *job.exchanges[i];
-    AnswerWriter writer(job.call, job.facts, exchange, static_cast<int>(i) * job.call.requests[i].n);
-    while (!exchange.done()) {
-      const std::optional<TextEvent> event = exchange.next(Steady::now() + kPoll);
-      if (stopping_.load()) exchange.cancel();
-      if (request.gone()) return fail(*not_ready(ServingPhase::kStopping), "cancelled");  // nobody reads it
-      if (!event) continue;
-      job.note_event();
-      writer.collect(*event);
-      if (event->kind != TextEvent::Kind::kFinish) continue;
-      if (event->finish == FinishReason::kError) {
-        return fail(completion_error(event->error, service_.context_length()), "error");
-      }
-      if (event->finish == FinishReason::kCancelled) return fail(*not_ready(ServingPhase::kStopping), "cancelled");
-      if (reason.empty()) reason = finish_reason_name(event->finish);
+  while (!exchange.done()) {
+    const std::optional<TextEvent> event = exchange.next(Steady::now() + kPoll);
+    if (stopping_.load()) exchange.cancel();
+    if (request.gone()) return fail(*not_ready(ServingPhase::kStopping), "cancelled");  // nobody reads it
+    if (!event) continue;
+    job.note_event();
+    writer.collect(*event);
+    if (event->kind != TextEvent::Kind::kFinish) continue;
+    if (event->finish == FinishReason::kError) {
+      return fail(completion_error(event->error, service_.context_length()), "error");
     }
-    choices.push_back(writer.choices_json());
+    if (event->finish == FinishReason::kCancelled) return fail(*not_ready(ServingPhase::kStopping), "cancelled");
+    if (reason.empty()) reason = finish_reason_name(event->finish);
   }
-  std::vector<const Exchange*> all;
-  for (const auto& e : job.exchanges) all.push_back(e.get());
   job.finished(reason);
   HttpReply reply;
   reply.headers = job.receipt_headers();
-  reply.body = answer_json(job.call, job.facts, choices, job.usage(), receipt_json(all, job.session));
+  reply.body = writer.body();
   return reply;
 }
 
 void Completions::stream(Job& job, StreamSink& sink) {
+  Exchange& exchange = *job.exchange;
+  AnswerWriter writer(job.call, job.facts, exchange);
   std::string reason;
-  auto last_write = Steady::now();
+  SteadyTime last_write = clock_.steady();
   const auto send = [&](const std::string& bytes) {
-    last_write = Steady::now();
+    last_write = clock_.steady();
     return sink.write(bytes);
   };
-  for (std::size_t i = 0; i < job.exchanges.size(); ++i) {
-    Exchange& exchange = *job.exchanges[i];
-    AnswerWriter writer(job.call, job.facts, exchange, static_cast<int>(i) * job.call.requests[i].n);
-    while (!exchange.done()) {
-      const std::optional<TextEvent> event = exchange.next(Steady::now() + kPoll);
-      if (stopping_.load()) {
-        send(sse(error_json(*not_ready(ServingPhase::kStopping))));
-        return job.finished("cancelled");
-      }
-      if (!sink.alive()) return job.finished("cancelled");
-      if (!event) {
-        if (Steady::now() - last_write >= kKeepAlive && !send(": keep-alive\n\n")) return job.finished("cancelled");
-        continue;
-      }
+  const auto fail = [&](const ApiError& error, const char* counted) {
+    send(sse(error_json(error)));
+    job.finished(counted);
+  };
+  while (!exchange.done()) {
+    const std::optional<TextEvent> event = exchange.next(Steady::now() + kPoll);
+    if (stopping_.load()) return fail(*not_ready(ServingPhase::kStopping), "cancelled");
+    if (!sink.alive()) return job.finished("cancelled");
+    std::string bytes;
+    if (event) {
       job.note_event();
-      if (event->kind == TextEvent::Kind::kFinish) {
-        if (event->finish == FinishReason::kError) {
-          send(sse(error_json(completion_error(event->error, service_.context_length()))));
-          return job.finished("error");
-        }
-        if (event->finish == FinishReason::kCancelled) {
-          send(sse(error_json(*not_ready(ServingPhase::kStopping))));
-          return job.finished("cancelled");
-        }
-        if (reason.empty()) reason = finish_reason_name(event->finish);
-      } else if (event->text.empty() && job.call.logprobs < 0) {
-        continue;
+      if (event->finish == FinishReason::kError) {
+        return fail(completion_error(event->error, service_.context_length()), "error");
       }
-      if (!send(sse(writer.chunk(*event)))) return job.finished("cancelled");
+      if (event->finish == FinishReason::kCancelled) return fail(*not_ready(ServingPhase::kStopping), "cancelled");
+      if (event->kind == TextEvent::Kind::kFinish && reason.empty()) reason = finish_reason_name(event->finish);
+      for (const std::string& data : writer.chunks(*event)) bytes += sse(data);
     }
+    // Text may be held back while tokens come, so silence is measured by what was written.
+    if (bytes.empty() && clock_.steady() - last_write >= kKeepAlive) bytes = ": keep-alive\n\n";
+    if (!bytes.empty() && !send(bytes)) return job.finished("cancelled");
   }
-  if (job.call.include_usage) send(sse(usage_chunk(job.call, job.facts, job.usage())));
+  if (job.call.include_usage) send(sse(writer.usage_chunk()));
+  if (job.reef) send(sse(writer.reef_chunk()));
   send("data: [DONE]\n\n");
   job.finished(reason);
 }

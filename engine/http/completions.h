@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Runs POST /v1/chat/completions and /v1/completions: parse, resolve the model, start the exchanges, stream or collect.
+// Runs POST /v1/chat/completions, /v1/completions and /v1/fim/completions: parse, resolve the model, start the exchange,
+// stream or collect.
 // Thread-safe: each call runs on its own HTTP thread.
 #pragma once
 
@@ -13,6 +14,7 @@
 #include "http/control.h"
 #include "http/http_types.h"
 #include "http/metrics.h"
+#include "http/openai.h"
 #include "http/route_table.h"
 
 namespace sluice {
@@ -22,9 +24,9 @@ std::optional<ApiError> not_ready(ServingPhase phase);
 
 class Completions {
  public:
-  // `stopping` set: waiting requests and open streams end within 200 ms.
+  // `stopping` set: waiting requests and open streams end within 200 ms. `clock` measures the silence of streams.
   Completions(CompletionService& service, Control& control, Metrics& metrics, const std::atomic<bool>& stopping,
-              int max_exchanges);
+              int max_exchanges, const Clock& clock);
 
   void add_routes(RouteTable& table);
   // Is the answer with this receipt still being made?
@@ -34,7 +36,7 @@ class Completions {
   class Job;
   friend class Job;
 
-  HttpReply handle(const HttpRequest& request, bool chat);
+  HttpReply handle(const HttpRequest& request, OpenAiRoute route);
   std::optional<ApiError> start(Job& job, const HttpRequest& request);
   HttpReply collect(Job& job, const HttpRequest& request);
   void stream(Job& job, StreamSink& sink);
@@ -45,6 +47,7 @@ class Completions {
   Metrics& metrics_;
   const std::atomic<bool>& stopping_;
   const int max_exchanges_;
+  const Clock& clock_;
 
   mutable Mutex mu_;
   int running_ SLUICE_GUARDED_BY(mu_) = 0;

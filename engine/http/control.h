@@ -3,6 +3,7 @@
 // implements it; tests have their own. Thread-safe: called from many HTTP threads at once. JSON crosses as text.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -77,6 +78,8 @@ class Control {
   virtual std::string base_digest() const = 0;          // hex digest of the weights, for system_fingerprint
   // `group_key`: what must not be on both sides of the split (the conversation, else the prompt).
   virtual LiveContext live_context(const std::string& group_key) const = 0;
+  // Texts before the prefix, the suffix and the answer, for models without fill-in-the-middle tokens: the running recipe's.
+  virtual std::optional<std::array<std::string, 3>> fim_markers() const = 0;
   virtual ServingCounters counters() const = 0;
 
   virtual std::string status_json() const = 0;          // GET /sluice/v1/status, one object

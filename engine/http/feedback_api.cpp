@@ -93,8 +93,8 @@ int choices_of(const Store& store, const RecordId& id) {
   if (!record || record->sampling_json.empty()) return 1;
   const Json sampling = Json::parse(record->sampling_json, nullptr, false);
   if (!sampling.is_object()) return 1;
-  const auto it = sampling.find("n");
-  return it != sampling.end() && it->is_number_integer() ? it->get<int>() : 1;
+  const auto further = sampling.find("choices");  // index 1 on, of all prompts
+  return further != sampling.end() && further->is_array() ? 1 + static_cast<int>(further->size()) : 1;
 }
 
 std::variant<Json, ApiError> store_feedback(Store& store, const Completions& completions, Metrics& metrics, const Json& body,

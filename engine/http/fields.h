@@ -13,6 +13,18 @@
 
 namespace sluice {
 
+// "\\ud83d" without its other half can't be said in UTF-8: it becomes "\\ufffd", as browsers do.
+std::string without_lone_surrogates(std::string json);
+
+inline ApiError field_error(const std::string& param, const std::string& what, const std::string& code = "invalid_value") {
+  ApiError error;
+  error.status = 400;
+  error.code = code;
+  error.param = param;
+  error.message = param + " " + what;
+  return error;
+}
+
 template <class Json>
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
@@ -64,16 +76,12 @@ class FieldsOf {
   }
 
   void refuse(const std::string& name, const std::string& what, const std::string& code = "invalid_value") {
-    if (error_) return;
-    error_ = ApiError();
-    error_->status = 400;
-    error_->code = code;
-    error_->param = prefix_ + name;
-    error_->message = prefix_ + name + " " + what;
+    if (!error_) error_ = field_error(prefix_ + name, what, code);
   }
   const std::optional<ApiError>& error() const { return error_; }
-  void adopt(const FieldsOf& inner) {
-    if (!error_ && inner.error_) error_ = inner.error_;
+  void adopt(const FieldsOf& inner) { adopt(inner.error_); }
+  void adopt(const std::optional<ApiError>& error) {
+    if (!error_) error_ = error;
   }
 
   static std::optional<std::int64_t> whole(const Json& value) {
@@ -81,7 +89,7 @@ class FieldsOf {
     if (value.is_number_integer()) return value.template get<std::int64_t>();
     if (!value.is_number_float()) return std::nullopt;
     const double v = value.template get<double>();
-    if (std::trunc(v) != v || std::abs(v) > 9.0e15) return std::nullopt;
+    if (std::trunc(v) != v || std::abs(v) >= 0x1p63) return std::nullopt;
     return static_cast<std::int64_t>(v);
   }
 
@@ -112,7 +120,7 @@ std::optional<ApiError> parse_object(const HttpRequest& request, Json* out) {
     error.message = s.message();
     return error;
   }
-  *out = Json::parse(request.body, nullptr, false);
+  *out = Json::parse(without_lone_surrogates(request.body), nullptr, false);
   if (out->is_object()) return std::nullopt;
   error.message = out->is_discarded() ? "The request body is not valid JSON" : "The request body must be a JSON object";
   return error;

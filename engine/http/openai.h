@@ -3,6 +3,7 @@
 // Pure functions and a writer used by one thread. JSON crosses as text.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,23 +11,37 @@
 
 #include "chat/completion.h"
 #include "http/http_types.h"
+#include "http/tool_calls.h"
 
 namespace sluice {
 
+enum class OpenAiRoute { kText, kChat, kFim };
+const char* openai_route_name(OpenAiRoute route);  // "completions", "chat", "fim": in records and metrics
+
 struct OpenAiCall {
-  bool chat = false;
+  OpenAiRoute route = OpenAiRoute::kText;
   std::string model;                        // as asked; "" = default
-  std::vector<CompletionRequest> requests;  // one per prompt, alike but for it; adapter, session and split not filled
+  CompletionRequest request;                // adapter, session and split not filled
   bool stream = false;
   bool include_usage = false;
   int logprobs = -1;                        // alternatives asked for; -1 = none wanted
   bool return_token_ids = false;
   int prompt_logprobs = -1;
+  bool tool_calls = false;                  // <tool_call> blocks of the answer become calls
   std::string conversation, pin;            // of the body
+
+  bool chat_shape() const { return route != OpenAiRoute::kText; }
+};
+
+// What requests are read against.
+struct OpenAiModel {
+  const Tokenizer& tokenizer;
+  const ChatTemplate* chat_template = nullptr;            // null: none
+  std::optional<std::array<std::string, 3>> fim_markers;  // of the recipe, for models without their own
 };
 
 // Everything but the model's existence is checked here.
-std::optional<ApiError> parse_openai_call(const HttpRequest& request, bool chat, const Tokenizer& tokenizer,
+std::optional<ApiError> parse_openai_call(const HttpRequest& request, OpenAiRoute route, const OpenAiModel& model,
                                           OpenAiCall* call);
 
 // What stays the same through an answer.
@@ -38,43 +53,47 @@ struct AnswerFacts {
   std::string conversation;
 };
 
-// The choices of one prompt, as they come.
+// An answer as its events come: either as the chunks of a stream or as one body.
 class AnswerWriter {
  public:
-  // `first_index`: index of the prompt's first choice among all choices.
-  AnswerWriter(const OpenAiCall& call, const AnswerFacts& facts, const Exchange& exchange, int first_index);
+  AnswerWriter(const OpenAiCall& call, const AnswerFacts& facts, const Exchange& exchange);
 
-  // One event of the exchange as the data of one SSE event; "" when there is nothing to send. Also collects for body().
-  std::string chunk(const TextEvent& event);
-  // For answers that are not streamed.
+  // One event of the exchange as the data of SSE events, often none (no text yet) or one.
+  std::vector<std::string> chunks(const TextEvent& event);
+  // The chunk after the last finish chunk, when usage was asked for.
+  std::string usage_chunk() const;
+  // The chunk before the end of a stream for clients that sent x-reef-scenario.
+  std::string reef_chunk() const;
+
+  // For answers that are not streamed: all events, then the body.
   void collect(const TextEvent& event);
-  // The members of "choices", comma between, once all events were collected.
-  std::string choices_json() const;
+  std::string body();
 
  private:
   struct Choice {
     std::string text;
-    std::vector<TokenLogprob> logprobs;
-    std::size_t offset = 0;      // characters of text before the next log-prob's token
+    ToolCallReader reader;
+    std::vector<ToolCall> calls;
+    std::size_t calls_sent = 0;
+    std::vector<TokenLogprob> logprobs;  // not written yet
+    std::size_t characters = 0;          // of the text so far, the echo included
+    std::size_t echo_characters = 0;
+    bool echo_due = false;               // its prompt's log-probs were not written yet
     bool opened = false;
     FinishReason finish = FinishReason::kStop;
-    std::string stop_reason;
   };
+
+  std::string take(Choice& choice, const TextEvent& event);
+  Choice& choice_of(const TextEvent& event) { return choices_[static_cast<std::size_t>(event.choice)]; }
+  int prompt_of(int choice) const { return choice / call_.request.n; }
+
+  friend struct AnswerJson;  // writes the parts, in the .cpp, where the JSON library is known
 
   const OpenAiCall& call_;
   const AnswerFacts& facts_;
   const Exchange& exchange_;
-  const int first_index_;
   std::vector<Choice> choices_;
 };
-
-// {"record_id","adapter","version","session","seed"}; record_ids besides when there are several prompts.
-std::string receipt_json(const std::vector<const Exchange*>& exchanges, SessionId session);
-// The whole body. `choices`: choices_json() of each prompt, in order.
-std::string answer_json(const OpenAiCall& call, const AnswerFacts& facts, const std::vector<std::string>& choices,
-                        const CompletionUsage& usage, const std::string& receipt);
-// The chunk after the last finish chunk, when usage was asked for.
-std::string usage_chunk(const OpenAiCall& call, const AnswerFacts& facts, const CompletionUsage& usage);
 
 // An error of chat or serve as the API tells it.
 ApiError completion_error(const Status& status, int context_length);

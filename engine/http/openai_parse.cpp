@@ -6,6 +6,9 @@
 
 #include "http/fields.h"
 #include "http/openai.h"
+#include "http/openai_chat.h"
+#include "http/ordered_json.h"
+#include "text/utf8.h"
 
 namespace sluice {
 namespace {
@@ -15,68 +18,13 @@ using Fields = FieldsOf<Json>;
 
 constexpr std::size_t kMaxPrompts = 64;
 constexpr std::size_t kMaxStops = 16;
+constexpr std::size_t kMaxStopLength = 256;
 constexpr std::size_t kMaxBiases = 1024;
+constexpr std::size_t kMaxMetadata = 4096;
 
-DataValue to_data(const Json& json) {
-  switch (json.type()) {
-    case Json::value_t::boolean: return DataValue(json.get<bool>());
-    case Json::value_t::number_integer: return DataValue(json.get<std::int64_t>());
-    case Json::value_t::number_unsigned:
-      return json.get<std::uint64_t>() > INT64_MAX ? DataValue(json.get<double>()) : DataValue(json.get<std::int64_t>());
-    case Json::value_t::number_float: return DataValue(json.get<double>());
-    case Json::value_t::string: return DataValue(json.get<std::string>());
-    case Json::value_t::array: {
-      DataValue::List list;
-      for (const Json& item : json) list.push_back(to_data(item));
-      return DataValue(std::move(list));
-    }
-    case Json::value_t::object: {
-      DataValue::Dict dict;
-      for (const auto& [key, value] : json.items()) dict.emplace_back(key, to_data(value));
-      return DataValue(std::move(dict));
-    }
-    default: return DataValue();
-  }
-}
-
-// content: string, null, or text parts, which are joined.
-DataValue read_content(const Json* content, const std::string& where, Fields& f) {
-  if (content == nullptr) return DataValue();
-  if (content->is_string()) return DataValue(content->get<std::string>());
-  if (!content->is_array()) return f.refuse(where, "must be a string, null, or a list of parts"), DataValue();
-  std::string joined;
-  for (const Json& part : *content) {
-    if (!part.is_object() || part.value("type", Json()) != "text" || !part.contains("text") || !part["text"].is_string()) {
-      return f.refuse(where, "may only hold parts of type text"), DataValue();
-    }
-    joined += part["text"].get<std::string>();
-  }
-  return DataValue(std::move(joined));
-}
-
-std::vector<ChatMessage> read_messages(Fields& f, std::string* as_sent) {
-  std::vector<ChatMessage> messages;
-  const Json* list = f.find("messages");
-  if (list == nullptr || !list->is_array() || list->empty()) {
-    return f.refuse("messages", "must be a list of at least one message"), messages;
-  }
-  for (std::size_t i = 0; i < list->size(); ++i) {
-    const std::string where = "messages[" + std::to_string(i) + "]";
-    const Json& item = (*list)[i];
-    if (!item.is_object()) return f.refuse(where, "must be an object"), messages;
-    Fields fields(item, where + ".");
-    ChatMessage message;
-    message.role = fields.text("role");
-    if (message.role.empty()) fields.refuse("role", "must be a role such as user");
-    message.content = read_content(fields.find("content"), "content", fields);
-    message.name = fields.text("name");
-    message.tool_call_id = fields.text("tool_call_id");
-    if (const Json* calls = fields.find("tool_calls")) message.tool_calls = to_data(*calls);
-    f.adopt(fields);
-    messages.push_back(std::move(message));
-  }
-  *as_sent = dump(*list);
-  return messages;
+// A count without an upper bound of its own: more than fits means as much as there can be.
+int read_count(Fields& f, const char* name, int fallback) {
+  return static_cast<int>(std::min<std::int64_t>(f.integer(name, fallback, 0, INT64_MAX), INT_MAX));
 }
 
 std::vector<TokenId> read_ids(const Json& list, const char* name, std::size_t most, const Tokenizer& tokenizer, Fields& f) {
@@ -94,29 +42,54 @@ std::vector<TokenId> read_ids(const Json& list, const char* name, std::size_t mo
   return ids;
 }
 
-// string, strings, ids, or lists of ids; one request each.
-void read_prompts(Fields& f, const CompletionRequest& common, const Tokenizer& tokenizer, OpenAiCall* call) {
+using Prompt = std::variant<std::string, std::vector<TokenId>>;
+
+// string, strings, ids, or lists of ids.
+std::vector<Prompt> read_prompts(Fields& f, const Tokenizer& tokenizer) {
+  constexpr const char* kWhat = "must be a string, a list of strings, a list of token ids, or a list of such lists";
+  std::vector<Prompt> prompts;
   const Json* prompt = f.find("prompt");
-  if (prompt == nullptr) return f.refuse("prompt", "must be a string, a list of strings, or token ids");
+  if (prompt == nullptr || (!prompt->is_string() && !prompt->is_array())) return f.refuse("prompt", kWhat), prompts;
   const auto add = [&](const Json& one) {
-    CompletionRequest request = common;
-    if (one.is_string()) {
-      request.prompt = one.get<std::string>();
-    } else {
-      request.prompt_ids = read_ids(one, "prompt", INT_MAX, tokenizer, f);
-    }
-    call->requests.push_back(std::move(request));
+    if (one.is_string()) return prompts.emplace_back(one.get<std::string>()), void();
+    prompts.emplace_back(read_ids(one, "prompt", INT_MAX, tokenizer, f));
   };
-  if (prompt->is_string()) return add(*prompt);
-  if (!prompt->is_array()) return f.refuse("prompt", "must be a string, a list of strings, or token ids");
-  if (prompt->empty() || prompt->front().is_number()) return add(*prompt);
+  if (prompt->is_string() || prompt->empty() || prompt->front().is_number()) return add(*prompt), prompts;
   if (prompt->size() > kMaxPrompts) {
-    return f.refuse("prompt", "may hold at most " + std::to_string(kMaxPrompts) + " prompts");
+    return f.refuse("prompt", "may hold at most " + std::to_string(kMaxPrompts) + " prompts"), prompts;
   }
   for (const Json& one : *prompt) {
-    if (!one.is_string() && !one.is_array()) return f.refuse("prompt", "must hold strings or lists of token ids");
+    if (!one.is_string() && !one.is_array()) return f.refuse("prompt", kWhat), prompts;
     add(one);
   }
+  return prompts;
+}
+
+// Text, or fill in the middle where a suffix is given.
+void read_text_input(Fields& f, const OpenAiModel& model, OpenAiCall* call) {
+  CompletionRequest& r = call->request;
+  const bool fim_route = call->route == OpenAiRoute::kFim;
+  if (fim_route && f.has("prompt") && !f.find("prompt")->is_string()) f.refuse("prompt", "must be a string");
+  std::vector<Prompt> prompts = read_prompts(f, model.tokenizer);
+  const std::string suffix = f.text("suffix");
+  if (f.error()) return;
+  if (fim_route || !suffix.empty()) {  // an empty one says that nothing follows, which a plain prompt says too
+    Result<FimFormat> format = find_fim_format(model.tokenizer);
+    if (!format.ok() && model.fim_markers) format = fim_format_of(model.tokenizer, *model.fim_markers);
+    if (!format.ok()) return f.refuse("suffix", "can't be used: " + format.status().message(), "fim_not_supported");
+    for (const Prompt& prompt : prompts) {
+      if (!std::holds_alternative<std::string>(prompt)) return f.refuse("prompt", "must be text where a suffix is given");
+    }
+    r.suffix = suffix;
+    r.fim = std::move(format).value();
+  }
+  if (auto* text = std::get_if<std::string>(&prompts.front())) {
+    r.prompt = std::move(*text);
+  } else {
+    r.prompt_ids = std::move(std::get<std::vector<TokenId>>(prompts.front()));
+  }
+  r.more_prompts.assign(std::make_move_iterator(prompts.begin() + 1), std::make_move_iterator(prompts.end()));
+  r.parse_special = f.boolean("parse_special", true);
 }
 
 std::vector<std::string> read_stops(Fields& f) {
@@ -128,6 +101,9 @@ std::vector<std::string> read_stops(Fields& f) {
   for (const Json& item : list) {
     if (!item.is_string() || item.get_ref<const std::string&>().empty()) {
       return f.refuse("stop", "must be a string, or a list of strings, none of them empty"), stops;
+    }
+    if (count_code_points(item.get_ref<const std::string&>()) > kMaxStopLength) {
+      return f.refuse("stop", "holds a string of more than 256 characters"), stops;
     }
     stops.push_back(item.get<std::string>());
   }
@@ -152,17 +128,16 @@ void read_biases(Fields& f, const Tokenizer& tokenizer, SamplingParams* sampling
   }
 }
 
-void read_sampling(Fields& f, const Tokenizer& tokenizer, SamplingParams* s) {
+void read_sampling(Fields& f, SamplingParams* s) {
   s->temperature = static_cast<float>(f.number("temperature", 1, 0, 2));
   s->top_p = static_cast<float>(f.number("top_p", 1, 0, 1));
   s->min_p = static_cast<float>(f.number("min_p", 0, 0, 1));
-  s->top_k = static_cast<int>(f.integer("top_k", 0, -1, INT_MAX));
+  s->top_k = static_cast<int>(std::min<std::int64_t>(f.integer("top_k", 0, -1, INT64_MAX), INT_MAX));
   s->presence_penalty = static_cast<float>(f.number("presence_penalty", 0, -2, 2));
   s->frequency_penalty = static_cast<float>(f.number("frequency_penalty", 0, -2, 2));
   s->repetition_penalty = static_cast<float>(f.number("repetition_penalty", 1, 0, 10));
   if (s->repetition_penalty <= 0) f.refuse("repetition_penalty", "must be above 0 and at most 10");
-  s->min_tokens = static_cast<int>(f.integer("min_tokens", 0, 0, INT_MAX));
-  read_biases(f, tokenizer, s);
+  s->min_tokens = read_count(f, "min_tokens", 0);
   if (f.has("seed")) {
     s->seed = static_cast<std::uint64_t>(f.integer("seed", 0, INT64_MIN, INT64_MAX));
   } else {
@@ -171,36 +146,49 @@ void read_sampling(Fields& f, const Tokenizer& tokenizer, SamplingParams* s) {
   }
 }
 
-void read_logprobs(Fields& f, OpenAiCall* call, CompletionRequest* r) {
-  if (call->chat) {
+void read_length(Fields& f, OpenAiRoute route, CompletionRequest* r) {
+  const int fallback = route == OpenAiRoute::kChat ? -1 : route == OpenAiRoute::kFim ? 128 : 16;
+  r->max_tokens = read_count(f, "max_tokens", fallback);
+  r->max_tokens = read_count(f, "max_completion_tokens", r->max_tokens);
+}
+
+void read_logprobs(Fields& f, OpenAiCall* call) {
+  CompletionRequest& r = call->request;
+  if (call->route == OpenAiRoute::kChat) {
     const bool wanted = f.boolean("logprobs", false);
     const auto top = static_cast<int>(f.integer("top_logprobs", 0, 0, 20));
     if (f.has("top_logprobs") && !wanted) f.refuse("top_logprobs", "needs logprobs to be true");
     call->logprobs = wanted ? top : -1;
   } else {
     call->logprobs = f.has("logprobs") ? static_cast<int>(f.integer("logprobs", 0, 0, 20)) : -1;
-    r->echo = f.boolean("echo", false);
+    r.echo = f.boolean("echo", false);
   }
-  r->want_logprobs = call->logprobs >= 0;
-  r->sampling.top_logprobs = call->logprobs > 0 ? call->logprobs : -1;
+  r.want_logprobs = call->logprobs >= 0;
+  r.sampling.top_logprobs = call->logprobs > 0 ? call->logprobs : -1;
   call->prompt_logprobs = f.has("prompt_logprobs") ? static_cast<int>(f.integer("prompt_logprobs", 0, 0, 20)) : -1;
-  r->prompt_logprobs = std::max(call->prompt_logprobs, r->echo && r->want_logprobs ? call->logprobs : -1);
+  r.prompt_logprobs = std::max(call->prompt_logprobs, r.echo && r.want_logprobs ? call->logprobs : -1);
+}
+
+// What completions and chat take and fill in the middle does not.
+void read_choices(Fields& f, const Tokenizer& tokenizer, OpenAiCall* call) {
+  CompletionRequest& r = call->request;
+  r.n = static_cast<int>(f.integer("n", 1, 1, 16));
+  if (f.integer("best_of", r.n, 1, INT64_MAX) != r.n) f.refuse("best_of", "must equal n");
+  read_biases(f, tokenizer, &r.sampling);
+  read_logprobs(f, call);
+  if (f.has("add_special_tokens")) r.add_special = f.boolean("add_special_tokens", true);
+  call->return_token_ids = f.boolean("return_token_ids", false);
 }
 
 // What is known but not offered, by name; silence would be worse.
 void refuse_unsupported(Fields& f, const OpenAiCall& call) {
   constexpr const char* kUnsupported = "unsupported_parameter";
-  const Json* suffix = f.find("suffix");
-  if (!call.chat && suffix != nullptr && *suffix != "") {
-    f.refuse("suffix", "is not supported: this model has no fill-in-the-middle tokens", "fim_not_supported");
-  }
-  for (const char* name : {"tools", "functions"}) {
-    const Json* tools = f.find(name);
-    if (call.chat && tools != nullptr && *tools != Json::array()) f.refuse(name, "is not supported", kUnsupported);
-  }
   const Json* format = f.find("response_format");
   if (format != nullptr && !(format->is_object() && format->value("type", Json()) == "text")) {
     f.refuse("response_format", "may only be {\"type\":\"text\"}", kUnsupported);
+  }
+  if (call.route == OpenAiRoute::kChat && f.has("suffix")) {
+    f.refuse("suffix", "belongs to /v1/completions and /v1/fim/completions, not to chat", kUnsupported);
   }
 }
 
@@ -215,7 +203,16 @@ void read_stream(Fields& f, OpenAiCall* call) {
   f.adopt(inner);
 }
 
-void read_sluice(Fields& f, OpenAiCall* call) {
+// Who asks, and what is kept with the record.
+void read_origin(Fields& f, OpenAiCall* call) {
+  CompletionRequest& r = call->request;
+  r.user = f.text("user", "", 256);
+  r.store_text = f.boolean("store", true);
+  if (const Json* metadata = f.find("metadata")) {
+    if (!metadata->is_object()) return f.refuse("metadata", "must be an object");
+    r.metadata_json = dump(*metadata);
+    if (r.metadata_json.size() > kMaxMetadata) f.refuse("metadata", "must have at most 4096 bytes of JSON text");
+  }
   call->conversation = f.text("session_id", "", 256);
   const Json* own = f.find("sluice");
   if (own == nullptr) return;
@@ -223,55 +220,57 @@ void read_sluice(Fields& f, OpenAiCall* call) {
   Fields inner(*own, "sluice.");
   call->pin = inner.text("pin", "", 128);
   call->conversation = inner.text("conversation", call->conversation, 256);
+  r.turn = inner.text("turn", "", 16);
+  if (!r.turn.empty() && r.turn != "main" && r.turn != "side") inner.refuse("turn", "must be main or side");
   f.adopt(inner);
 }
 
-void read_render(Fields& f, CompletionRequest* r) {
-  r->render.add_generation_prompt = f.boolean("add_generation_prompt", !f.boolean("continue_final_message", false));
-  r->render.continue_final_message = f.boolean("continue_final_message", false);
-  if (r->render.add_generation_prompt && r->render.continue_final_message) {
+void read_chat_input(Fields& f, const std::string& body, const OpenAiModel& model, OpenAiCall* call) {
+  CompletionRequest& r = call->request;
+  r.render.continue_final_message = f.boolean("continue_final_message", false);
+  r.render.add_generation_prompt = f.boolean("add_generation_prompt", !r.render.continue_final_message);
+  if (r.render.add_generation_prompt && r.render.continue_final_message) {
     f.refuse("continue_final_message", "excludes add_generation_prompt");
   }
-  const Json* kwargs = f.find("chat_template_kwargs");
-  if (kwargs == nullptr) return;
-  if (!kwargs->is_object()) return f.refuse("chat_template_kwargs", "must be an object");
-  for (const auto& [key, value] : kwargs->items()) r->render.kwargs.emplace_back(key, to_data(value));
+  if (f.error()) return;
+  const std::optional<DataValue> data = data_of_json(without_lone_surrogates(body));
+  if (data) f.adopt(read_chat(*data, model.chat_template, &r, &call->tool_calls));
 }
 
 }  // namespace
 
-std::optional<ApiError> parse_openai_call(const HttpRequest& request, bool chat, const Tokenizer& tokenizer,
+const char* openai_route_name(OpenAiRoute route) {
+  switch (route) {
+    case OpenAiRoute::kText: return "completions";
+    case OpenAiRoute::kChat: return "chat";
+    case OpenAiRoute::kFim: return "fim";
+  }
+  return "";
+}
+
+std::optional<ApiError> parse_openai_call(const HttpRequest& request, OpenAiRoute route, const OpenAiModel& model,
                                           OpenAiCall* call) {
   Json body;
   if (auto error = parse_object(request, &body)) return error;
   Fields f(body);
-  call->chat = chat;
+  call->route = route;
   call->model = f.text("model", "", 256);
-  CompletionRequest common;
-  common.route = chat ? "chat" : "completions";
-  read_sampling(f, tokenizer, &common.sampling);
-  common.max_tokens = static_cast<int>(f.integer("max_tokens", chat ? -1 : 16, 0, INT_MAX));
-  common.max_tokens = static_cast<int>(f.integer("max_completion_tokens", common.max_tokens, 0, INT_MAX));
-  common.n = static_cast<int>(f.integer("n", 1, 1, 16));
-  if (f.integer("best_of", common.n, 1, 16) != common.n) f.refuse("best_of", "must equal n");
-  common.stop = read_stops(f);
-  if (const Json* ids = f.find("stop_token_ids")) common.stop_token_ids = read_ids(*ids, "stop_token_ids", 64, tokenizer, f);
-  common.ignore_eos = f.boolean("ignore_eos", false);
-  common.skip_special_tokens = f.boolean("skip_special_tokens", true);
-  common.user = f.text("user", "", 256);
-  call->return_token_ids = f.boolean("return_token_ids", false);
+  CompletionRequest& r = call->request;
+  r.route = openai_route_name(route);
+  read_sampling(f, &r.sampling);
+  read_length(f, route, &r);
+  r.stop = read_stops(f);
+  if (const Json* ids = f.find("stop_token_ids")) r.stop_token_ids = read_ids(*ids, "stop_token_ids", 64, model.tokenizer, f);
+  r.ignore_eos = f.boolean("ignore_eos", false);
+  r.skip_special_tokens = f.boolean("skip_special_tokens", true);
   read_stream(f, call);
-  read_logprobs(f, call, &common);
-  read_sluice(f, call);
+  read_origin(f, call);
   refuse_unsupported(f, *call);
-  if (chat) {
-    read_render(f, &common);
-    common.messages = read_messages(f, &common.prompt_json);
-    call->requests.push_back(std::move(common));
+  if (route != OpenAiRoute::kFim) read_choices(f, model.tokenizer, call);
+  if (route == OpenAiRoute::kChat) {
+    read_chat_input(f, request.body, model, call);
   } else {
-    common.parse_special = f.boolean("parse_special", true);
-    common.add_special = f.boolean("add_special_tokens", true);
-    read_prompts(f, common, tokenizer, call);
+    read_text_input(f, model, call);
   }
   return f.error();
 }

@@ -5,32 +5,18 @@
 
 #include "http/fields.h"
 #include "http/openai.h"
+#include "text/utf8.h"
 
 namespace sluice {
 namespace {
 
 using Json = nlohmann::json;
-using Fields = FieldsOf<Json>;
 
 double wire_logprob(float value) { return std::isfinite(value) ? static_cast<double>(value) : -9999.0; }
 
-bool is_utf8(const std::string& bytes) {
-  std::size_t i = 0;
-  while (i < bytes.size()) {
-    const auto c = static_cast<unsigned char>(bytes[i]);
-    const std::size_t more = c < 0x80 ? 0 : (c & 0xe0) == 0xc0 ? 1 : (c & 0xf0) == 0xe0 ? 2 : (c & 0xf8) == 0xf0 ? 3 : 9;
-    if (more == 9 || i + more >= bytes.size()) return false;
-    for (std::size_t k = 1; k <= more; ++k) {
-      if ((static_cast<unsigned char>(bytes[i + k]) & 0xc0) != 0x80) return false;
-    }
-    i += more + 1;
-  }
-  return true;
-}
-
 // A token's text; one that is no text by itself shows its bytes.
 std::string token_text(const std::string& piece) {
-  if (is_utf8(piece)) return piece;
+  if (is_valid_utf8(piece)) return piece;
   std::string out = "bytes:";
   constexpr const char* kHex = "0123456789abcdef";
   for (const char c : piece) {
@@ -38,12 +24,6 @@ std::string token_text(const std::string& piece) {
     out += std::string("\\x") + kHex[byte >> 4] + kHex[byte & 15];
   }
   return out;
-}
-
-std::size_t characters(const std::string& text) {
-  std::size_t n = 0;
-  for (const char c : text) n += (static_cast<unsigned char>(c) & 0xc0u) != 0x80u ? 1 : 0;
-  return n;
 }
 
 Json bytes_of(const std::string& piece) {
@@ -67,22 +47,22 @@ Json chat_logprobs(const std::vector<TokenLogprob>& tokens) {
   return {{"content", std::move(content)}};
 }
 
-// Appends to the four parallel lists; `offset` counts characters of the choice's text.
-void add_text_logprobs(Json& out, const std::vector<TokenLogprob>& tokens, bool first_is_start, bool want_top,
-                       std::size_t* offset) {
+// Appends to the four parallel lists. Offsets count characters of the choice's text, which has `most` so far and in which
+// these tokens' text begins at `begin`; `alternatives`: how many were asked for.
+void add_text_logprobs(Json& out, const std::vector<TokenLogprob>& tokens, bool first_is_start, int alternatives,
+                       std::size_t begin, std::size_t most) {
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const TokenLogprob& t = tokens[i];
     const bool unknown = first_is_start && i == 0;
     out["tokens"].push_back(token_text(t.piece));
     out["token_logprobs"].push_back(unknown ? Json() : Json(wire_logprob(t.logprob)));
     Json top = Json::object();
-    if (want_top) {
-      for (const auto& [piece, logprob] : t.top) top[token_text(piece)] = wire_logprob(logprob);
+    for (std::size_t k = 0; k < t.top.size() && static_cast<int>(k) < alternatives; ++k) {
+      top[token_text(t.top[k].first)] = wire_logprob(t.top[k].second);
     }
     top[token_text(t.piece)] = wire_logprob(t.logprob);
     out["top_logprobs"].push_back(unknown ? Json() : std::move(top));
-    out["text_offset"].push_back(*offset);
-    *offset += characters(t.piece);
+    out["text_offset"].push_back(std::min(begin + t.offset, most));
   }
 }
 
@@ -91,16 +71,6 @@ Json empty_text_logprobs() {
           {"token_logprobs", Json::array()},
           {"top_logprobs", Json::array()},
           {"text_offset", Json::array()}};
-}
-
-const char* wire_finish(FinishReason reason) { return reason == FinishReason::kLength ? "length" : "stop"; }
-
-Json stop_reason_json(const std::string& reason, const CompletionRequest& request) {
-  if (reason.empty()) return nullptr;
-  for (const TokenId id : request.stop_token_ids) {
-    if (reason == std::to_string(id)) return id;
-  }
-  return reason;
 }
 
 Json usage_json(const CompletionUsage& usage) {
@@ -112,7 +82,7 @@ Json usage_json(const CompletionUsage& usage) {
 
 Json head(const OpenAiCall& call, const AnswerFacts& facts, bool chunk) {
   Json json = {{"id", facts.id},
-               {"object", !call.chat ? "text_completion" : chunk ? "chat.completion.chunk" : "chat.completion"},
+               {"object", !call.chat_shape() ? "text_completion" : chunk ? "chat.completion.chunk" : "chat.completion"},
                {"created", facts.created_s},
                {"model", facts.model},
                {"system_fingerprint", facts.fingerprint}};
@@ -120,7 +90,27 @@ Json head(const OpenAiCall& call, const AnswerFacts& facts, bool chunk) {
   return json;
 }
 
-Json prompt_logprobs_json(const std::vector<TokenLogprob>& tokens) {
+Json calls_json(const std::vector<ToolCall>& calls, std::size_t from, bool with_index) {
+  Json list = Json::array();
+  for (std::size_t i = from; i < calls.size(); ++i) {
+    Json call = {{"id", calls[i].id},
+                 {"type", "function"},
+                 {"function", {{"name", calls[i].name}, {"arguments", calls[i].arguments}}}};
+    if (with_index) call["index"] = i;
+    list.push_back(std::move(call));
+  }
+  return list;
+}
+
+Json receipt_of(const Exchange& exchange, SessionId session) {
+  return {{"record_id", exchange.record_id().text},
+          {"adapter", exchange.adapter_name()},
+          {"version", exchange.version().value},
+          {"session", session.valid() ? Json(session.value) : Json()},
+          {"seed", static_cast<std::int64_t>(exchange.seed())}};
+}
+
+Json prompt_logprobs_json(const std::vector<TokenLogprob>& tokens, int alternatives) {
   Json list = Json::array();
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     if (i == 0) {
@@ -129,7 +119,9 @@ Json prompt_logprobs_json(const std::vector<TokenLogprob>& tokens) {
     }
     const TokenLogprob& t = tokens[i];
     Json entry = {{token_text(t.piece), wire_logprob(t.logprob)}};
-    for (const auto& [piece, logprob] : t.top) entry[token_text(piece)] = wire_logprob(logprob);
+    for (std::size_t k = 0; k < t.top.size() && static_cast<int>(k) < alternatives; ++k) {
+      entry[token_text(t.top[k].first)] = wire_logprob(t.top[k].second);
+    }
     list.push_back(std::move(entry));
   }
   return list;
@@ -137,119 +129,155 @@ Json prompt_logprobs_json(const std::vector<TokenLogprob>& tokens) {
 
 }  // namespace
 
-AnswerWriter::AnswerWriter(const OpenAiCall& call, const AnswerFacts& facts, const Exchange& exchange, int first_index)
+// The parts of an answer that both forms share.
+struct AnswerJson {
+  using Choice = AnswerWriter::Choice;
+
+  // The log-probs that were not written yet, the echoed prompt's included; null where there are none.
+  static Json logprobs(const AnswerWriter& w, int index, Choice& choice) {
+    if (w.call_.logprobs < 0) return nullptr;
+    const std::vector<TokenLogprob> tokens = std::exchange(choice.logprobs, {});
+    if (w.call_.chat_shape()) return tokens.empty() ? Json() : chat_logprobs(tokens);
+    if (tokens.empty() && !choice.echo_due) return nullptr;
+    Json lists = empty_text_logprobs();
+    const int alternatives = w.call_.logprobs;
+    const auto& prompt = w.exchange_.prompt_logprobs(w.prompt_of(index));
+    if (std::exchange(choice.echo_due, false)) add_text_logprobs(lists, prompt, true, alternatives, 0, choice.characters);
+    add_text_logprobs(lists, tokens, false, alternatives, choice.echo_characters, choice.characters);
+    return lists;
+  }
+  static const char* finish(const Choice& choice) {
+    if (choice.finish == FinishReason::kLength) return "length";
+    return choice.calls.empty() ? "stop" : "tool_calls";
+  }
+  static void add_end(Json& entry, const AnswerWriter& w, int index, const Choice& choice) {
+    const ChoiceResult& result = w.exchange_.choice(index);
+    entry["finish_reason"] = finish(choice);
+    entry["stop_reason"] = result.stop_id >= 0 ? Json(result.stop_id)
+                           : result.stop_reason.empty() ? Json() : Json(result.stop_reason);
+    if (!w.call_.return_token_ids) return;
+    entry["token_ids"] = result.token_ids;
+    entry["prompt_token_ids"] = w.exchange_.prompt_ids(w.prompt_of(index));
+  }
+  static void add_prompt_logprobs(Json& entry, const AnswerWriter& w, int index) {
+    if (w.call_.prompt_logprobs < 0) return;
+    entry["prompt_logprobs"] =
+        prompt_logprobs_json(w.exchange_.prompt_logprobs(w.prompt_of(index)), w.call_.prompt_logprobs);
+  }
+  static void add_receipt(Json& json, const AnswerWriter& w) {
+    json["sluice"] = receipt_of(w.exchange_, w.call_.request.session);
+    if (!w.facts_.conversation.empty()) json["session_id"] = w.facts_.conversation;
+  }
+  // One chunk of a choice. `text` is what this chunk adds.
+  static Json chunk(const AnswerWriter& w, int index, Choice& choice, const std::string& text, bool finish) {
+    Json entry = {{"index", index}, {"finish_reason", nullptr}};
+    const bool first = !std::exchange(choice.opened, true);
+    if (w.call_.chat_shape()) {
+      Json delta = Json::object();
+      if (first) delta["role"] = "assistant";
+      if (!finish && (!text.empty() || choice.calls_sent == choice.calls.size())) delta["content"] = text;
+      if (choice.calls_sent < choice.calls.size()) {
+        delta["tool_calls"] = calls_json(choice.calls, choice.calls_sent, true);
+        choice.calls_sent = choice.calls.size();
+      }
+      entry["delta"] = std::move(delta);
+    } else {
+      entry["text"] = text;
+    }
+    if (first) add_prompt_logprobs(entry, w, index);
+    entry["logprobs"] = logprobs(w, index, choice);
+    Json json = head(w.call_, w.facts_, true);
+    if (finish) {
+      add_end(entry, w, index, choice);
+      add_receipt(json, w);
+    }
+    json["choices"] = Json::array({std::move(entry)});
+    return json;
+  }
+};
+
+AnswerWriter::AnswerWriter(const OpenAiCall& call, const AnswerFacts& facts, const Exchange& exchange)
     : call_(call),
       facts_(facts),
       exchange_(exchange),
-      first_index_(first_index),
-      choices_(static_cast<std::size_t>(call.requests.front().n)) {}
-
-void AnswerWriter::collect(const TextEvent& event) {
-  Choice& choice = choices_[static_cast<std::size_t>(event.choice)];
-  choice.text += event.text;
-  choice.logprobs.insert(choice.logprobs.end(), event.logprobs.begin(), event.logprobs.end());
-  if (event.kind != TextEvent::Kind::kFinish) return;
-  choice.finish = event.finish;
-  choice.stop_reason = event.stop_reason;
+      choices_((1 + call.request.more_prompts.size()) * static_cast<std::size_t>(call.request.n)) {
+  for (Choice& choice : choices_) choice.echo_due = call.request.echo && call.logprobs >= 0;
 }
 
-std::string AnswerWriter::chunk(const TextEvent& event) {
-  Choice& choice = choices_[static_cast<std::size_t>(event.choice)];
+// What the event adds to the choice's text; calls and log-probs are kept with the choice.
+std::string AnswerWriter::take(Choice& choice, const TextEvent& event) {
   const bool finish = event.kind == TextEvent::Kind::kFinish;
-  Json entry = {{"index", first_index_ + event.choice}, {"finish_reason", nullptr}, {"logprobs", nullptr}};
-  if (call_.chat) {
-    Json delta = Json::object();
-    if (!choice.opened) delta["role"] = "assistant";
-    if (!finish) delta["content"] = event.text;
-    if (finish && !choice.opened) delta["content"] = "";
-    if (call_.logprobs >= 0 && !event.logprobs.empty()) entry["logprobs"] = chat_logprobs(event.logprobs);
-    entry["delta"] = std::move(delta);
-  } else {
-    entry["text"] = event.text;
-    if (call_.logprobs >= 0 && !finish) {
-      Json lists = empty_text_logprobs();
-      const bool echoed = !choice.opened && call_.requests.front().echo;
-      if (echoed) add_text_logprobs(lists, exchange_.prompt_logprobs(), true, call_.logprobs > 0, &choice.offset);
-      add_text_logprobs(lists, event.logprobs, false, call_.logprobs > 0, &choice.offset);
-      entry["logprobs"] = std::move(lists);
-    }
+  std::string text = event.text;
+  if (call_.tool_calls) {
+    ToolCallReader::Piece piece = choice.reader.push(event.text);
+    if (finish) piece.content += choice.reader.flush().content;
+    text = std::move(piece.content);
+    std::move(piece.calls.begin(), piece.calls.end(), std::back_inserter(choice.calls));
   }
-  choice.opened = true;
-  Json json = head(call_, facts_, true);
-  if (finish) {
-    entry["finish_reason"] = wire_finish(event.finish);
-    entry["stop_reason"] = stop_reason_json(event.stop_reason, call_.requests.front());
-    json["sluice"] = Json::parse(receipt_json({&exchange_}, call_.requests.front().session), nullptr, false);
-    if (!facts_.conversation.empty()) json["session_id"] = facts_.conversation;
-    if (call_.return_token_ids) entry["token_ids"] = exchange_.choice(event.choice).token_ids;
-  }
-  json["choices"] = Json::array({std::move(entry)});
-  return dump(json);
+  choice.characters += count_code_points(text);
+  if (event.echo) choice.echo_characters = choice.characters;
+  choice.logprobs.insert(choice.logprobs.end(), event.logprobs.begin(), event.logprobs.end());
+  if (finish) choice.finish = event.finish;
+  return text;
 }
 
-std::string AnswerWriter::choices_json() const {
-  std::string out;
-  for (std::size_t i = 0; i < choices_.size(); ++i) {
-    const Choice& choice = choices_[i];
-    Json entry = {{"index", first_index_ + static_cast<int>(i)},
-                  {"finish_reason", wire_finish(choice.finish)},
-                  {"stop_reason", stop_reason_json(choice.stop_reason, call_.requests.front())},
-                  {"logprobs", nullptr}};
-    if (call_.chat) {
-      entry["message"] = {{"role", "assistant"}, {"content", choice.text}, {"refusal", nullptr}};
-      if (call_.logprobs >= 0) entry["logprobs"] = chat_logprobs(choice.logprobs);
-    } else {
-      entry["text"] = choice.text;
-      if (call_.logprobs >= 0) {
-        Json lists = empty_text_logprobs();
-        std::size_t offset = 0;
-        if (call_.requests.front().echo) {
-          add_text_logprobs(lists, exchange_.prompt_logprobs(), true, call_.logprobs > 0, &offset);
-        }
-        add_text_logprobs(lists, choice.logprobs, false, call_.logprobs > 0, &offset);
-        entry["logprobs"] = std::move(lists);
-      }
-    }
-    if (call_.prompt_logprobs >= 0) entry["prompt_logprobs"] = prompt_logprobs_json(exchange_.prompt_logprobs());
-    if (call_.return_token_ids) {
-      entry["token_ids"] = exchange_.choice(static_cast<int>(i)).token_ids;
-      entry["prompt_token_ids"] = exchange_.prompt_ids();
-    }
-    out += (out.empty() ? "" : ",") + dump(entry);
+std::vector<std::string> AnswerWriter::chunks(const TextEvent& event) {
+  Choice& choice = choice_of(event);
+  const std::string text = take(choice, event);
+  const bool finish = event.kind == TextEvent::Kind::kFinish;
+  std::vector<std::string> out;
+  // A stream of the chat shape opens with a role and ends with an empty delta, whatever the answer holds.
+  const bool opening = finish && call_.chat_shape() && !choice.opened;
+  if (!text.empty() || choice.calls_sent < choice.calls.size() || opening) {
+    out.push_back(dump(AnswerJson::chunk(*this, event.choice, choice, text, false)));
   }
+  if (finish) out.push_back(dump(AnswerJson::chunk(*this, event.choice, choice, "", true)));
   return out;
 }
 
-std::string receipt_json(const std::vector<const Exchange*>& exchanges, SessionId session) {
-  const Exchange& first = *exchanges.front();
-  Json receipt = {{"record_id", first.record_id().text},
-                  {"adapter", first.adapter_name()},
-                  {"version", first.version().value},
-                  {"session", session.valid() ? Json(session.value) : Json()},
-                  {"seed", first.seed()}};
-  if (exchanges.size() > 1) {
-    for (const Exchange* exchange : exchanges) receipt["record_ids"].push_back(exchange->record_id().text);
-  }
-  return dump(receipt);
+void AnswerWriter::collect(const TextEvent& event) {
+  Choice& choice = choice_of(event);
+  choice.text += take(choice, event);
 }
 
-std::string answer_json(const OpenAiCall& call, const AnswerFacts& facts, const std::vector<std::string>& choices,
-                        const CompletionUsage& usage, const std::string& receipt) {
-  Json json = head(call, facts, false);
-  json["usage"] = usage_json(usage);
-  json["sluice"] = Json::parse(receipt, nullptr, false);
-  if (!facts.conversation.empty()) json["session_id"] = facts.conversation;
+std::string AnswerWriter::body() {
+  Json json = head(call_, facts_, false);
+  json["usage"] = usage_json(exchange_.usage());
+  AnswerJson::add_receipt(json, *this);
   json["choices"] = Json::array();
-  for (const std::string& part : choices) {
-    for (const Json& entry : Json::parse("[" + part + "]", nullptr, false)) json["choices"].push_back(entry);
+  for (std::size_t i = 0; i < choices_.size(); ++i) {
+    const int index = static_cast<int>(i);
+    Choice& choice = choices_[i];
+    Json entry = {{"index", index}};
+    if (call_.chat_shape()) {
+      const bool only_calls = choice.text.empty() && !choice.calls.empty();
+      entry["message"] = {{"role", "assistant"}, {"content", only_calls ? Json() : Json(choice.text)}, {"refusal", nullptr}};
+      if (!choice.calls.empty()) entry["message"]["tool_calls"] = calls_json(choice.calls, 0, false);
+    } else {
+      entry["text"] = choice.text;
+    }
+    AnswerJson::add_end(entry, *this, index, choice);
+    AnswerJson::add_prompt_logprobs(entry, *this, index);
+    entry["logprobs"] = AnswerJson::logprobs(*this, index, choice);
+    if (call_.logprobs >= 0 && entry["logprobs"].is_null()) {
+      entry["logprobs"] = call_.chat_shape() ? chat_logprobs({}) : empty_text_logprobs();
+    }
+    json["choices"].push_back(std::move(entry));
   }
   return dump(json);
 }
 
-std::string usage_chunk(const OpenAiCall& call, const AnswerFacts& facts, const CompletionUsage& usage) {
-  Json json = head(call, facts, true);
+std::string AnswerWriter::usage_chunk() const {
+  Json json = head(call_, facts_, true);
   json["choices"] = Json::array();
-  json["usage"] = usage_json(usage);
+  json["usage"] = usage_json(exchange_.usage());
+  return dump(json);
+}
+
+std::string AnswerWriter::reef_chunk() const {
+  Json json = head(call_, facts_, true);
+  json["choices"] = Json::array();
+  json["reef"] = {{"agent_record_id", exchange_.record_id().text}};
   return dump(json);
 }
 

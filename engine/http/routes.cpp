@@ -26,12 +26,12 @@ ApiError simple_error(int status, const std::string& code, const std::string& me
 }  // namespace
 
 Routes::Routes(const Guard& guard, CompletionService& service, Store& store, Control& control, Log& log,
-               const std::atomic<bool>& stopping, int max_exchanges)
+               const std::atomic<bool>& stopping, int max_exchanges, const Clock& clock)
     : guard_(guard),
       store_(store),
       control_(control),
       log_(log),
-      completions_(service, control, metrics_, stopping, max_exchanges),
+      completions_(service, control, metrics_, stopping, max_exchanges, clock),
       models_(control, service.context_length()),
       feedback_(store, completions_, metrics_),
       records_(store),

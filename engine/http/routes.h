@@ -22,7 +22,7 @@ namespace sluice {
 class Routes {
  public:
   Routes(const Guard& guard, CompletionService& service, Store& store, Control& control, Log& log,
-         const std::atomic<bool>& stopping, int max_exchanges);
+         const std::atomic<bool>& stopping, int max_exchanges, const Clock& clock);
 
   // Before the body is read: is there such a route, may this client use it, does the body's type fit? Sets the error's
   // headers too (Allow).

@@ -179,7 +179,7 @@ class HttpServer::Impl : public httplib::Server {
       : options_(options),
         log_(log),
         guard_({options.host, options.api_keys, options.allowed_hosts, options.max_body_bytes}),
-        routes_(guard_, service, store, control, log, stopping_, options.max_exchanges),
+        routes_(guard_, service, store, control, log, stopping_, options.max_exchanges, *options.clock),
         stop_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     new_task_queue = [most = options.max_connections] { return new ConnectionThreads(most); };
     // The library's default shares the port with other programs of the user; only a port still closing may be taken over.

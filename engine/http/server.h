@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/result.h"
 #include "chat/completion.h"
@@ -26,6 +27,7 @@ struct HttpServerOptions {
   std::size_t max_body_bytes = std::size_t{32} << 20;
   std::size_t max_connections = 320;       // threads; connections beyond it wait
   int max_exchanges = 256;                 // completions at once; more get 429
+  const Clock* clock = &Clock::system();   // measures the silence of streams
 };
 
 class HttpServer {

@@ -88,6 +88,11 @@ LiveContext HttpControl::live_context(const std::string& group_key) const {
   return context;
 }
 
+std::optional<std::array<std::string, 3>> HttpControl::fim_markers() const {
+  const auto session = impl_.session();
+  return session ? session->recipe().fim_markers : std::nullopt;
+}
+
 ServingCounters HttpControl::counters() const {
   ServingCounters out;
   if (const auto serving = impl_.serving()) out.generator = serving->engine->stats();

@@ -16,6 +16,7 @@ class HttpControl final : public Control {
   Result<AdapterChoice> resolve_model(const std::string& name) const override;
   std::string base_digest() const override;
   LiveContext live_context(const std::string& group_key) const override;
+  std::optional<std::array<std::string, 3>> fim_markers() const override;
   ServingCounters counters() const override;
   std::string status_json() const override;
   Result<GateDocument> gate() const override;

@@ -145,11 +145,24 @@ Status read_learn(const Json& json, LearnSettings& s) {
 
 Status check_parts(const Json& root) {
   const std::set<std::string> known = {"name",     "title", "summary",   "stream", "sampling",
-                                       "user",     "learn", "protected", "gate",   "demo"};
+                                       "user",     "learn", "protected", "gate",   "demo",
+                                       "fim"};
   for (const auto& [key, value] : root.items()) {
     if (!known.contains(key)) return invalid_argument("\"" + key + "\" is unknown");
   }
   return {};
+}
+
+Status read_fim(const Json& json, Recipe& recipe) {
+  const auto markers = [&recipe](const Json& value) -> Status {
+    const auto is_text = [](const Json& m) { return m.is_string() && !m.get_ref<const std::string&>().empty(); };
+    if (!value.is_array() || value.size() != 3 || !std::all_of(value.begin(), value.end(), is_text)) {
+      return type_error("value", "a list of three texts, none of them empty");
+    }
+    recipe.fim_markers = value.get<std::array<std::string, 3>>();
+    return {};
+  };
+  return apply(json, "fim", {{"markers", markers}});
 }
 
 Status read_parts(const Json& root, Recipe& recipe) {
@@ -173,6 +186,7 @@ Status read_parts(const Json& root, Recipe& recipe) {
       return invalid_argument("demo: requests and heldout must be 0 or more, concurrency 1 to 64");
     }
   }
+  if (root.contains("fim")) SLUICE_RETURN_IF_ERROR(read_fim(root["fim"], recipe));
   if (!recipe.learn.brakes.enabled && recipe.gate.profile != GateProfile::kOff) {
     return invalid_argument("learn.brakes may be \"off\" only with gate profile \"off\"");
   }

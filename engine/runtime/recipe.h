@@ -2,7 +2,9 @@
 // A recipe file whole: stream, user, sampling (tasks/recipe), learning, gate, demo. Plain values, checked when read.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,8 @@ struct Recipe {
   LearnSettings learn;
   GateSettings gate;
   DemoSettings demo;
+  // "fim": {"markers": [...]}: texts before the prefix, the suffix and the answer, for models without such tokens.
+  std::optional<std::array<std::string, 3>> fim_markers;
 };
 
 // From text; `path` names it in errors. Unknown parts, and unknown fields of "learn", "gate" and

@@ -63,6 +63,11 @@ bool is_valid_utf8(std::string_view text) {
   return true;
 }
 
+std::size_t count_code_points(std::string_view valid_utf8) {
+  return static_cast<std::size_t>(
+      std::count_if(valid_utf8.begin(), valid_utf8.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
 std::string to_valid_utf8(std::string_view text) {
   std::string out;
   out.reserve(text.size());

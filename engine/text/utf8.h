@@ -23,6 +23,7 @@ Utf8Step next_code_point(std::string_view text);
 
 bool is_valid_utf8(std::string_view text);
 std::string to_valid_utf8(std::string_view text);
+std::size_t count_code_points(std::string_view valid_utf8);
 void append_utf8(std::string& out, char32_t code_point);
 
 // Moves what is certain from the front of `pending` to the end of `out`, made valid; the begin of a code point stays.

@@ -9,7 +9,7 @@
 
 namespace sluice::testing {
 
-std::shared_ptr<const Tokenizer> byte_tokenizer() {
+std::shared_ptr<const Tokenizer> byte_tokenizer(const std::function<void(Vocabulary&)>& change) {
   Vocabulary vocabulary;
   vocabulary.pre_tokenizer = "gpt-2";
   for (int b = 0; b < 256; ++b) {
@@ -22,6 +22,7 @@ std::shared_ptr<const Tokenizer> byte_tokenizer() {
   }
   vocabulary.eos = kFakeEos;
   vocabulary.end_of_generation = {kFakeEndOfText};
+  if (change) change(vocabulary);
   Result<std::shared_ptr<const Tokenizer>> made = Tokenizer::create(std::move(vocabulary));
   if (!made.ok()) {
     std::fprintf(stderr, "byte_tokenizer: %s\n", made.status().message().c_str());
@@ -31,5 +32,20 @@ std::shared_ptr<const Tokenizer> byte_tokenizer() {
 }
 
 std::shared_ptr<const ChatTemplate> plain_template() { return ChatTemplate::chatml(); }
+
+std::shared_ptr<const ChatTemplate> tools_template() {
+  Result<std::shared_ptr<const ChatTemplate>> made = ChatTemplate::create(
+      "{% if tools %}{% for tool in tools %}{{ tool | tojson }}\n{% endfor %}{% endif %}"
+      "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content or '' }}"
+      "{% if m.tool_calls %}{% for c in m.tool_calls %}{{ c.function.arguments | tojson }}{% endfor %}{% endif %}"
+      "<|im_end|>\n{% endfor %}"
+      "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
+      "", "<|im_end|>");
+  if (!made.ok()) {
+    std::fprintf(stderr, "tools_template: %s\n", made.status().message().c_str());
+    std::abort();
+  }
+  return *made;
+}
 
 }  // namespace sluice::testing

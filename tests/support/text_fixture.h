@@ -3,6 +3,7 @@
 // fake_tokens(text) is what the tokenizer makes of any text without specials.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "text/chat_template.h"
@@ -10,7 +11,10 @@
 
 namespace sluice::testing {
 
-std::shared_ptr<const Tokenizer> byte_tokenizer();
+// `change` may add what a test needs: a bos, markers.
+std::shared_ptr<const Tokenizer> byte_tokenizer(const std::function<void(Vocabulary&)>& change = nullptr);
 std::shared_ptr<const ChatTemplate> plain_template();
+// ChatML that writes the tools in front, and an assistant's calls, as JSON.
+std::shared_ptr<const ChatTemplate> tools_template();
 
 }  // namespace sluice::testing

@@ -71,6 +71,7 @@ inline Told drain(Exchange& exchange) {
       ADD_FAILURE() << "no event came";
       return told;
     }
+    for (const TokenLogprob& l : event->logprobs) told.logprobs[event->choice].push_back(l);
     if (event->kind == TextEvent::Kind::kFinish) {
       EXPECT_FALSE(told.finish.contains(event->choice)) << "one end per choice";
       told.finish[event->choice] = *event;
@@ -79,7 +80,6 @@ inline Told drain(Exchange& exchange) {
     EXPECT_FALSE(told.finish.contains(event->choice)) << "nothing after the end";
     told.text[event->choice] += event->text;
     if (!event->text.empty()) told.pieces[event->choice].push_back(event->text);
-    for (TokenLogprob& l : event->logprobs) told.logprobs[event->choice].push_back(std::move(l));
   }
   EXPECT_FALSE(exchange.next(far()).has_value());
   return told;

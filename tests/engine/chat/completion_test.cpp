@@ -34,7 +34,7 @@ TEST(Completion, AnswersAPrompt) {
 TEST(Completion, RendersMessagesByTheTemplate) {
   ChatUnderTest t;
   const auto exchange = t.start(chat_request("Hi"));
-  const auto segments = t.chat.chat_template().render(*chat_request("Hi").messages);
+  const auto segments = t.chat.chat_template()->render(*chat_request("Hi").messages);
   ASSERT_TRUE(segments.ok());
   const auto ids = encode_segments(*t.tokenizer, *segments);
   ASSERT_TRUE(ids.ok());

@@ -46,6 +46,7 @@ class FakeControl : public Control {
   LiveContext live_context(const std::string& group) const override {
     return {session_, group == "c:held" ? Split::kHeldOut : Split::kTrain};
   }
+  std::optional<std::array<std::string, 3>> fim_markers() const override { return fim_markers_; }
   ServingCounters counters() const override {
     ServingCounters out;
     out.generator = engine_.stats();
@@ -86,6 +87,7 @@ class FakeControl : public Control {
 
   std::atomic<ServingPhase> phase_{ServingPhase::kReady};
   SessionId session_;
+  std::optional<std::array<std::string, 3>> fim_markers_;
 
  private:
   Store& store_;
@@ -103,7 +105,7 @@ class HttpTest : public ::testing::Test {
                                             [this](VersionId v) { return store_->adapter_folder(v); });
     engine_ = std::make_unique<Engine>(model_, *slots_, engine_options, log_);
     service_ = std::make_unique<CompletionService>(
-        *engine_, testing::byte_tokenizer(), testing::plain_template(), &*store_,
+        *engine_, tokenizer_, template_, &*store_,
         [](VersionId v) { return v == kBaseVersion ? "base" : "brief@" + std::to_string(v.value); }, Clock::system());
     control_ = std::make_unique<FakeControl>(*store_, *engine_);
     SessionRow row;
@@ -183,6 +185,12 @@ class HttpTest : public ::testing::Test {
     }, call));
     return out;
   }
+  // A model that answers everything with this text, then EOS.
+  static FakeModelOptions says(const std::string& text) {
+    FakeModelOptions options;
+    options.answer = [text](VersionId, const std::vector<TokenId>&) { return std::optional<std::string>(text); };
+    return options;
+  }
   static json chat(const std::string& text) {
     return {{"messages", json::array({{{"role", "user"}, {"content", text}}})}, {"temperature", 0}, {"max_tokens", 12}};
   }
@@ -229,6 +237,19 @@ class HttpTest : public ::testing::Test {
     while (engine_->stats().running + engine_->stats().waiting != n) std::this_thread::yield();
   }
 
+  // What the server answered until it closed, on a connection of its own.
+  std::string post_raw(const std::string& path, const json& body) const {
+    const std::string text = body.dump();
+    return raw(post_head(path, "Connection: close\r\nContent-Length: " + std::to_string(text.size()) + "\r\n") + text);
+  }
+  RecordRow record_of(const json& answer) {
+    const auto row = store_->record({answer["sluice"]["record_id"].get<std::string>()});
+    EXPECT_TRUE(row.has_value()) << answer;
+    return row.value_or(RecordRow());
+  }
+
+  std::shared_ptr<const Tokenizer> tokenizer_ = testing::byte_tokenizer();
+  std::shared_ptr<const ChatTemplate> template_ = testing::plain_template();
   Log log_;
   testing::StepGate gate_;  // outlives the engine, which may stand in it
   testing::TestStore store_;

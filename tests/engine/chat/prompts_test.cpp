@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Several prompts in one exchange: order, scores, more than the queue holds, refusal as a whole.
+#include <gmock/gmock.h>
+
+#include "engine/chat/chat_fixture.h"
+
+namespace sluice::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string expected(VersionId version, const std::vector<TokenId>& prompt, int count) {
+  return fake_text(fake_answer(version, prompt, count));
+}
+
+TEST(Prompts, SeveralPromptsShareOneExchange) {
+  ChatUnderTest t;
+  const VersionId version = t.publish_new();
+  CompletionRequest r = text_request("one", 10);
+  r.more_prompts = {std::string("two"), fake_tokens("three")};
+  r.n = 2;
+  r.sampling.temperature = 1;
+  r.sampling.seed = 7;
+  const auto exchange = t.start(r);
+  const Told told = drain(*exchange);
+  ASSERT_EQ(told.finish.size(), 6u);
+  const std::vector<std::string> prompts = {"one", "two", "three"};
+  for (int i = 0; i < 6; ++i) {
+    const std::string& prompt = prompts[static_cast<std::size_t>(i / 2)];
+    EXPECT_EQ(told.text.at(i), fake_text(fake_answer(version, fake_tokens(prompt), 10, 1, 7 + static_cast<std::uint64_t>(i % 2))));
+    EXPECT_EQ(exchange->choice(i).text, told.text.at(i));
+  }
+  EXPECT_EQ(exchange->prompt_ids(2), fake_tokens("three"));
+  EXPECT_EQ(exchange->usage().prompt_tokens, 11);
+  EXPECT_EQ(exchange->usage().completion_tokens, 60);
+}
+
+TEST(Prompts, ScoresOfSeveralPromptsComeBeforeTheirText) {
+  ChatUnderTest t;
+  CompletionRequest r = text_request("first", 3);
+  r.more_prompts = {std::string("second one")};
+  r.echo = true;
+  r.want_logprobs = true;
+  r.prompt_logprobs = 1;
+  const auto exchange = t.start(r);
+  const Told told = drain(*exchange);
+  EXPECT_EQ(told.text.at(0), "first" + expected(kBaseVersion, fake_tokens("first"), 3));
+  EXPECT_EQ(told.text.at(1), "second one" + expected(kBaseVersion, fake_tokens("second one"), 3));
+  EXPECT_EQ(exchange->prompt_logprobs(0).size(), 5u);
+  ASSERT_EQ(exchange->prompt_logprobs(1).size(), 10u);
+  EXPECT_EQ(exchange->prompt_logprobs(1)[7].piece, "o");
+  EXPECT_EQ(exchange->prompt_logprobs(1)[7].offset, 7u);
+}
+
+TEST(Prompts, MoreChoicesThanTheQueueHoldsAreServedBitByBit) {
+  EngineOptions options;
+  options.queue_capacity = 4;
+  options.max_running = 2;
+  ChatUnderTest t({}, options);
+  CompletionRequest r = text_request("p0", 4);
+  for (int i = 1; i < 40; ++i) r.more_prompts.emplace_back("p" + std::to_string(i));
+  const auto exchange = t.start(r);
+  const Told told = drain(*exchange);
+  ASSERT_EQ(told.finish.size(), 40u);
+  for (int i = 0; i < 40; ++i) {
+    EXPECT_EQ(told.text.at(i), expected(kBaseVersion, fake_tokens("p" + std::to_string(i)), 4)) << i;
+  }
+}
+
+TEST(Prompts, CancellingManyPromptsEndsAllOfThem) {
+  StepGate gate;
+  FakeModelOptions model;
+  model.on_step = [&gate](const FakeStep&) { return gate.pass(); };
+  EngineOptions options;
+  options.queue_capacity = 4;
+  options.max_running = 2;
+  ChatUnderTest t(model, options);
+  CompletionRequest r = text_request("p", 50);
+  for (int i = 1; i < 40; ++i) r.more_prompts.emplace_back("p" + std::to_string(i));
+  const auto exchange = t.start(r);
+  exchange->cancel();
+  gate.open();
+  const Told told = drain(*exchange);
+  ASSERT_EQ(told.finish.size(), 40u);
+  for (const auto& [choice, finish] : told.finish) EXPECT_EQ(finish.finish, FinishReason::kCancelled) << choice;
+}
+
+TEST(Prompts, OneBadPromptOfSeveralRefusesAll) {
+  ChatUnderTest t;
+  CompletionRequest r = text_request("fine");
+  r.more_prompts = {std::string(600, 'a')};
+  EXPECT_THAT(t.chat.start(r).status().message(), HasSubstr("maximum context length is 512 tokens"));
+  r.more_prompts = {std::vector<TokenId>{5000}};
+  EXPECT_THAT(t.chat.start(r).status().message(), HasSubstr("token id 5000"));
+  r.more_prompts = {std::string()};
+  EXPECT_THAT(t.chat.start(r).status().message(), HasSubstr("prompt is empty"));
+  EXPECT_EQ(t.engine.stats().generated_tokens, 0);
+}
+
+}  // namespace
+}  // namespace sluice::testing
