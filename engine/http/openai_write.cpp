@@ -297,7 +297,8 @@ ApiError completion_error(const Status& status, int context_length) {
     error.code = "model_not_found";
     error.param = "model";
   } else if (status.code() == Code::kUnavailable && text.find("store unavailable") == std::string::npos) {
-    error.code = "shutting_down";
+    const bool paused = text.find("is paused") != std::string::npos, asleep = text.find("is asleep") != std::string::npos;
+    error.code = paused ? "engine_paused" : asleep ? "engine_asleep" : "shutting_down";
   } else if (status.code() == Code::kInternal && text.find("finite") != std::string::npos) {
     error.code = "non_finite_logits";
   }

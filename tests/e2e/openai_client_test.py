@@ -131,6 +131,73 @@ class Checks:
         for token in answer.choices[0].logprobs.content:
             assert token.logprob <= 0 and len(token.top_logprobs) == 3
 
+    def chat_logprobs_streamed(self):
+        ask = dict(model=self.model, messages=QUESTION, max_tokens=6, temperature=0, logprobs=True, top_logprobs=2)
+        whole = self.client.chat.completions.create(**ask).choices[0].logprobs.content
+        joined = []
+        for chunk in self.client.chat.completions.create(stream=True, **ask):
+            choice = chunk.choices[0]
+            if choice.logprobs and choice.logprobs.content:
+                joined += choice.logprobs.content
+            else:
+                assert not choice.delta.content, "text without its log-probs"
+        assert [t.token for t in joined] == [t.token for t in whole] and len(joined) > 0
+
+    def several_choices(self):
+        ask = dict(model=self.model, messages=QUESTION, max_tokens=8, temperature=1, n=3, seed=5)
+        whole = self.client.chat.completions.create(**ask)
+        assert [c.index for c in whole.choices] == [0, 1, 2]
+        texts, ends, usage = {0: "", 1: "", 2: ""}, {}, None
+        for chunk in self.client.chat.completions.create(stream=True, stream_options={"include_usage": True}, **ask):
+            for choice in chunk.choices:
+                texts[choice.index] += choice.delta.content or ""
+                if choice.finish_reason:
+                    assert choice.index not in ends
+                    ends[choice.index] = choice.finish_reason
+            usage = chunk.usage or usage
+        assert [texts[i] for i in range(3)] == [c.message.content for c in whole.choices]
+        assert ends == {c.index: c.finish_reason for c in whole.choices}
+        assert usage.prompt_tokens == whole.usage.prompt_tokens and usage.completion_tokens == whole.usage.completion_tokens
+        lists = self.client.completions.create(model=self.model, prompt=[[1, 2, 3], [4, 5]], max_tokens=2, temperature=1, n=2)
+        assert [c.index for c in lists.choices] == [0, 1, 2, 3]
+
+    def usage_only_when_asked(self):
+        ask = dict(model=self.model, messages=QUESTION, max_tokens=4, temperature=0, stream=True)
+        assert all(chunk.usage is None and chunk.choices for chunk in self.client.chat.completions.create(**ask))
+        chunks = list(self.client.chat.completions.create(stream_options={"include_usage": True}, **ask))
+        assert [bool(c.usage) for c in chunks] == [False] * (len(chunks) - 1) + [True] and not chunks[-1].choices
+
+    def seeds(self):
+        ask = dict(model=self.model, prompt="Once upon a time", max_tokens=16, temperature=1)
+        a, b, c = (self.client.completions.create(seed=seed, **ask) for seed in (3, 3, 4))
+        assert a.choices[0].text == b.choices[0].text and a.model_extra["sluice"]["seed"] == 3
+        assert a.choices[0].text != c.choices[0].text
+        drawn = self.client.completions.create(**ask).model_extra["sluice"]["seed"]
+        assert isinstance(drawn, int)
+
+    def tools(self):
+        tool = {"type": "function", "function": {"name": "weather", "description": "The weather of a city",
+                                                 "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}}
+        ask = dict(model=self.model, messages=QUESTION, max_tokens=8, temperature=0, tools=[tool])
+        try:
+            answer = self.client.chat.completions.create(**ask)
+        except openai.BadRequestError as error:  # the model's template has no place for tools
+            assert error.code == "unsupported_parameter" and error.param == "tools", error
+            return
+        assert answer.choices[0].finish_reason in ("stop", "length", "tool_calls")
+        messages = QUESTION + [
+            {"role": "assistant", "content": None, "tool_calls": [
+                {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": "{\"city\": \"Bern\"}"}}]},
+            {"role": "tool", "tool_call_id": "call_1", "content": "sunny"}]
+        assert self.client.chat.completions.create(**{**ask, "messages": messages}).choices
+        for choice in ("auto", "none"):
+            assert self.client.chat.completions.create(tool_choice=choice, **ask).choices
+        try:
+            self.client.chat.completions.create(tool_choice="required", **ask)
+            raise AssertionError("tool_choice required was accepted")
+        except openai.BadRequestError as error:
+            assert error.code == "unsupported_parameter" and error.param == "tool_choice"
+
     def errors(self):
         for change, error_type in (({"model": "no-such-model"}, openai.NotFoundError),
                                    ({"temperature": 3}, openai.BadRequestError),
@@ -192,7 +259,7 @@ def main():
             wait_ready(url, process)
         checks = Checks(url, options.key)
         for name in ("models", "chat", "chat_stream_equals", "completions", "choices_and_seed", "stop_string", "chat_logprobs",
-                     "errors", "feedback", "early_leave", "many_at_once"):
+                     "chat_logprobs_streamed", "several_choices", "usage_only_when_asked", "seeds", "tools", "errors", "feedback", "early_leave", "many_at_once"):
             try:
                 getattr(checks, name)()
                 print("ok  ", name, flush=True)

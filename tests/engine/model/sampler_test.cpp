@@ -44,7 +44,7 @@ std::map<TokenId, double> shares(const std::vector<float>& z, const SamplingPara
   return out;
 }
 
-TEST(Sampler, GreedyTakesTheLargestAndReportsRealValues) {
+TEST(Sampler, SMP1_SMP4_GreedyTakesTheLargestAndReportsRealValues) {
   Sampler sampler;
   const auto z = logits(300);
   const SampledToken t = sampler.sample(z.data(), 300, at_temperature(0), kNone, nullptr);
@@ -75,7 +75,7 @@ TEST(Sampler, LogprobsOfAnUntouchedDraw) {
   }
 }
 
-TEST(Sampler, TopKKeepsTheKLargest) {
+TEST(Sampler, SMP3_TopKKeepsTheKLargest) {
   const auto z = logits(500);
   SamplingParams p = at_temperature(1);
   p.top_k = 3;
@@ -133,7 +133,7 @@ TEST(Sampler, MinPIsRelativeToTheLikeliest) {
   EXPECT_EQ(shares(z, p, 100).size(), 1u);
 }
 
-TEST(Sampler, PenaltiesCountWhatTheyShould) {
+TEST(Sampler, SMP8_PenaltiesCountWhatTheyShould) {
   Sampler sampler;
   const std::vector<float> z = {2.0f, 1.9f, -1.0f};
   const std::vector<TokenId> generated{0, 0}, prompt{1};

@@ -80,6 +80,16 @@ TEST(Recipe, BrakesMayBeOffOnlyWithoutAGate) {
   EXPECT_EQ(error_of(R"("learn": {"brakes": "off"}, "gate": {"profile": "off"})"), "");
 }
 
+TEST(Recipe, FillInTheMiddleMarkersAreThreeTexts) {
+  EXPECT_EQ(error_of(R"("fim": {"markers": ["<P>", "<S>", "<M>"]})"), "");
+  const auto recipe = parse_recipe(with(R"("fim": {"markers": ["<P>", "<S>", "<M>"]})"), "small.json");
+  EXPECT_EQ(recipe->fim_markers, (std::array<std::string, 3>{"<P>", "<S>", "<M>"}));
+  for (const char* wrong : {"[]", R"(["a", "b"])", R"(["a", "b", ""])", R"(["a", "b", 3])", R"("abc")"}) {
+    EXPECT_THAT(error_of(std::string(R"("fim": {"markers": )") + wrong + "}"), HasSubstr("fim.markers")) << wrong;
+  }
+  EXPECT_THAT(error_of(R"("fim": {"marks": []})"), HasSubstr("fim.marks is unknown"));
+}
+
 TEST(Recipe, AnUnknownNameListsTheKnownOnes) {
   const auto recipe = load_recipe("be-long", kFolder);
   ASSERT_FALSE(recipe.ok());
