@@ -45,9 +45,11 @@ Status Runtime::Impl::ready() const {
 CommandOutcome Runtime::Impl::handle(LoadModel& c) {
   if (session() || shut_out()) return refused(conflict("A session is open on this model: end it before loading another."));
   if (loader.joinable()) loader.join();
+  std::string before;  // the model that serves now
   {
     MutexLock lock(mu);
     if (phase == EnginePhase::kReady && serving_) {
+      before = model_path;
       // Requests in flight end with their model.
       server_url.clear();
     }
@@ -59,8 +61,17 @@ CommandOutcome Runtime::Impl::handle(LoadModel& c) {
     serving_.reset();
   }
   load(c.path.empty() ? find_bundled_model() : c.path);
+  std::string reason;
+  {
+    MutexLock lock(mu);
+    if (phase == EnginePhase::kReady) return accepted("Loaded " + model_path + ".");
+    reason = model_error;
+  }
+  // Both would seldom fit into memory, so the old one had to go first; a file that can't be used must not cost it.
+  if (!before.empty() && !stopping) load(before);
   MutexLock lock(mu);
-  return phase == EnginePhase::kReady ? accepted("Loaded " + model_path + ".") : refused(unavailable(model_error));
+  const bool back = !before.empty() && phase == EnginePhase::kReady;
+  return refused(unavailable(back ? reason + " The model from before serves on." : reason));
 }
 
 CommandOutcome Runtime::Impl::handle(PutGateSettings& c) {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <deque>
 #include <exception>
 
@@ -36,12 +35,6 @@ DriverOptions driver_options(const SessionParts& parts, const Recipe& recipe, co
 }
 
 SteadyTime soon() { return Clock::system().steady() + kLook; }
-
-// Requests of the session with a whole answer; a stop cancels what is in flight, and those are asked again.
-std::int64_t answered(const StoreCounts& counts) {
-  const auto cut_short = counts.dropped.find("infra");
-  return counts.live_records - (cut_short == counts.dropped.end() ? 0 : cut_short->second);
-}
 
 }  // namespace
 
@@ -114,7 +107,7 @@ void Session::open_gate() {
 Status Session::open_driver(std::int64_t max_requests) {
   DriverOptions options = driver_options(parts_, recipe_, row_);
   options.max_requests = max_requests;
-  options.already_sent = answered(parts_.store->counts(row_.id));
+  options.already_sent = answered_requests(parts_.store->counts(row_.id));
   options.waiting = [store = parts_.store, id = row_.id] { return store->counts(id).waiting; };
   options.max_waiting = 2 * recipe_.learn.batch_size;
   options.on_event = callbacks_.on_request;
@@ -297,78 +290,6 @@ bool Session::wait_finished(SteadyTime deadline) {
     if (!changed_.wait_until(mu_, deadline)) break;
   }
   return finished_;
-}
-
-StreamProgress Session::stream_progress() const {
-  StreamProgress p;
-  const StoreCounts counts = parts_.store->counts(row_.id);
-  p.requests = answered(counts);
-  p.accepted = counts.accepted;
-  p.rejected = counts.rejected;
-  p.max_requests = max_requests_;
-  p.simulated = driver_ != nullptr;
-  if (driver_) {
-    const DriverCounts driver = driver_->counts();
-    p.in_flight = driver.in_flight;
-    p.failed = driver.failed;
-    p.finished = driver.done;
-  }
-  return p;
-}
-
-TrainProgress Session::train_progress() const {
-  const TrainerStatus status = trainer_->status();
-  TrainProgress p;
-  p.head_step = status.head_step;
-  p.batch_size = recipe_.learn.batch_size;
-  p.labelled_waiting = parts_.store->counts(row_.id).waiting;
-  p.running = status.state == TrainerState::kTraining || status.state == TrainerState::kWaiting;
-  const auto serving = parts_.store->version(parts_.store->serving_version());
-  p.steps_ahead = std::max<std::int64_t>(0, status.head_step - (serving ? serving->head_step : 0));
-  switch (status.state) {
-    case TrainerState::kWaiting:
-      p.doing = "waiting for " + std::to_string(p.batch_size) + " labels (" + std::to_string(p.labelled_waiting) + " here)";
-      break;
-    case TrainerState::kTraining: p.doing = "training step " + std::to_string(status.head_step + 1); break;
-    case TrainerState::kAtBound: p.doing = "ahead of the gate: waiting"; break;
-    case TrainerState::kPaused: p.doing = "paused"; break;
-    case TrainerState::kBraked: p.doing = "stopped by a brake"; break;
-    case TrainerState::kFailed: p.doing = "failed"; break;
-    case TrainerState::kStopped: p.doing = "ended"; break;
-  }
-  if (status.state == TrainerState::kBraked || status.state == TrainerState::kFailed) p.brake = status.message;
-  return p;
-}
-
-GateProgress Session::gate_progress() const {
-  const EvaluatorState state = evaluator_->state();
-  GateProgress p;
-  p.candidate = state.candidate;
-  p.incumbent = state.incumbent;
-  p.anchor = parts_.registry->anchor();
-  p.measuring = state.phase == EvaluatorState::Phase::kProbes || state.phase == EvaluatorState::Phase::kPairs;
-  p.stage = state.phase == EvaluatorState::Phase::kProbes ? "invariants" : p.measuring ? "shadow" : "";
-  const Decision& d = state.so_far;
-  p.n = d.n;
-  p.voids = d.voids;
-  p.e = std::exp(d.log_e);
-  p.f = std::exp(d.log_f);
-  p.lo = d.lo;
-  p.hi = d.hi;
-  p.candidate_k = d.candidate.k;
-  p.incumbent_k = d.incumbent.k;
-  p.anchor_k = d.anchor.k;
-  if (state.phase == EvaluatorState::Phase::kPaused) p.note = "paused";
-  if (state.phase == EvaluatorState::Phase::kFrozen) p.note = "frozen: nothing is promoted";
-  if (const auto settings = stored_gate_settings(*parts_.store); settings.ok()) {
-    p.cap = settings->settings.cap;
-    p.e_limit = 1 / settings->settings.alpha;
-    p.f_limit = 1 / settings->settings.beta;
-  }
-  for (const VersionRow& version : parts_.store->versions()) {
-    if (version.state == VersionState::kCandidate) p.waiting.push_back(version.id);
-  }
-  return p;
 }
 
 Result<HeldOutScore> Session::measure_held_out(VersionId version, int n, const std::atomic<bool>* cancel) {

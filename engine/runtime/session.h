@@ -50,6 +50,9 @@ struct HeldOutScore {
   bool has_protected = false;
 };
 
+// Requests of a session that got a whole answer.
+std::int64_t answered_requests(const StoreCounts& counts);
+
 class Session {
  public:
   // A new session's row must be committed already; one that ran before goes on where its rows say.

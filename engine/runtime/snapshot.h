@@ -15,7 +15,12 @@ namespace sluice {
 
 enum class EnginePhase { kLoading, kReady, kModelFailed, kStopping };
 
+// What stands still and why, for programs that say it in their own words; `note` and `doing` are the same in English.
+enum class GatePhase { kIdle, kMeasuring, kPaused, kFrozen };
+enum class TrainPhase { kWaiting, kTraining, kAtBound, kPaused, kBraked, kFailed, kEnded };
+
 struct GateProgress {
+  GatePhase phase = GatePhase::kIdle;
   bool measuring = false;
   VersionId candidate, incumbent, anchor;
   std::string stage;                 // "invariants", "shadow", "anchor"
@@ -28,6 +33,7 @@ struct GateProgress {
 };
 
 struct TrainProgress {
+  TrainPhase phase = TrainPhase::kPaused;
   std::string doing;                 // "waiting for 16 labels (5 here)", "training step 4", "paused", "ahead of the gate: waiting"
   std::int64_t head_step = 0;
   std::int64_t steps_ahead = 0;      // of the serving version

@@ -254,6 +254,22 @@ TEST_F(RuntimeTest, AnotherModelDoesNotTakeOverAWorkspaceWithAdapters) {
   EXPECT_TRUE(ready()->snapshot()->server_error.empty()) << "its own model still loads";
 }
 
+TEST_F(RuntimeTest, AModelThatCantBeUsedDoesNotCostTheOneThatServes) {
+  const auto runtime = ready();
+  const std::string name = runtime->snapshot()->model_name;
+  const CommandOutcome out = runtime->run(LoadModel{std::string(SLUICE_TEST_DATA) + "/golden/losses.json"});
+  EXPECT_FALSE(out.ok());
+  EXPECT_THAT(out.text, HasSubstr("losses.json"));
+  EXPECT_THAT(out.text, HasSubstr("serves on"));
+  EXPECT_EQ(runtime->snapshot()->phase, EnginePhase::kReady);
+  EXPECT_EQ(runtime->snapshot()->model_name, name);
+  EXPECT_THAT(runtime->snapshot()->server_url, HasSubstr("http://"));
+  Ask ask;
+  ask.prompt = "hello";
+  ask.max_tokens = 2;
+  EXPECT_TRUE(runtime->run(ask).ok());
+}
+
 TEST_F(RuntimeTest, AMissingModelIsNamedAndAnotherCanBeLoaded) {
   RuntimeOptions o = options();
   o.model_path = "/nowhere/model.gguf";
