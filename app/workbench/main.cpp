@@ -12,6 +12,7 @@
 #include <QTimer>
 #include <QTranslator>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <thread>
 
@@ -99,6 +100,11 @@ int main(int argc, char** argv) {
     QObject::connect(&window, &MainWindow::workspaceRequested, &window, [&window](const QString& chosen) {
       const bool started = QProcess::startDetached(QCoreApplication::applicationFilePath(), {QStringLiteral("--data"), chosen});
       if (started && !window.bridge()) window.close();  // nothing is open here
+    });
+    // The workspace is made to survive a kill: leaving at once is one.
+    QObject::connect(&window, &MainWindow::stopNowRequested, &window, [&window] {
+      window.hide();
+      std::_Exit(0);
     });
     window.show();
     // After the first paint: loading libraries, store and model must not hold it up.

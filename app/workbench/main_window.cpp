@@ -21,9 +21,12 @@
 #include "labelling/label_page.h"
 #include "log/log_page.h"
 #include "session/intake_card.h"
+#include "session/session_list.h"
 #include "shell/actions.h"
+#include "shell/command_palette.h"
 #include "shell/format.h"
 #include "shell/info_bar.h"
+#include "shell/words.h"
 #include "start/start_page.h"
 #include "timeline/timeline_page.h"
 
@@ -127,6 +130,16 @@ void MainWindow::buildActions() {
     m_logDock->show();
     m_logDock->raise();
   });
+  act("sessions", view, tr("Show &sessions"), QKeySequence(), [this] {
+    setMode(Mode::kOperate);
+    m_sessionsDock->show();
+    m_sessionsDock->raise();
+  });
+  act("palette", view, tr("&Commands …"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_P), [this] {
+    auto* palette = new CommandPalette(*m_actions, this);
+    palette->setAttribute(Qt::WA_DeleteOnClose);
+    palette->open();
+  });
   act("model", file, tr("Use &model …"), QKeySequence(), [this] { chooseModel(); });
   act("port", file, tr("Choose &port …"), QKeySequence(), [this] { choosePort(); });
   act("csv", file, tr("Export &curves …"), QKeySequence(), [this] { exportCurves(); });
@@ -206,6 +219,13 @@ void MainWindow::buildPages() {
   m_logDock->setWidget(m_log);
   addDockWidget(Qt::BottomDockWidgetArea, m_logDock);
   m_logDock->hide();
+  m_sessionsDock = new QDockWidget(tr("Sessions"), this);
+  m_sessionsDock->setObjectName(QStringLiteral("sessionsDock"));
+  auto* sessions = new SessionList(*m_bridge, m_sessionsDock);
+  m_sessionsDock->setWidget(sessions);
+  addDockWidget(Qt::LeftDockWidgetArea, m_sessionsDock);
+  m_sessionsDock->hide();
+  connect(sessions, &SessionList::chosen, m_curves, &CurvesPage::showSession);
 }
 
 void MainWindow::connectPages() {
@@ -258,8 +278,8 @@ void MainWindow::showState() {
     case EnginePhase::kModelFailed: parts << tr("No model"); break;
     case EnginePhase::kStopping: parts << tr("Stopping"); break;
   }
-  parts << tr("%1 serves").arg(QString::fromStdString(s.serving_name)) << tr("%1 tokens/s").arg(locale.toString(s.tokens_per_s, 'f', 0));
-  if (s.session) parts << QString::fromStdString(s.train.doing);
+  parts << tr("%1 serves").arg(adapterText(s.serving_name)) << tr("%1 tokens/s").arg(locale.toString(s.tokens_per_s, 'f', 0));
+  if (s.session) parts << trainText(s.train);
   parts << tr("%n request(s) running", nullptr, static_cast<int>(s.running)) << bytesText(s.rss_bytes);
   if (!s.server_url.empty()) parts << QString::fromStdString(s.server_url);
   if (s.errors > 0) parts << tr("%n error(s)", nullptr, static_cast<int>(s.errors));
@@ -300,7 +320,7 @@ void MainWindow::updateActions() {
   const bool paused = open && s->session->state == SessionState::kPaused;
   const QString noEngine = tr("The model is not loaded yet.");
   const QString noSession = tr("No session runs.");
-  for (const char* id : {"operate", "inspect", "label", "log", "csv"}) m_actions->setReason(QString::fromLatin1(id), m_bridge ? QString() : tr("No workspace is open."));
+  for (const char* id : {"operate", "inspect", "label", "log", "sessions", "csv"}) m_actions->setReason(QString::fromLatin1(id), m_bridge ? QString() : tr("No workspace is open."));
   for (const char* id : {"demo", "new"}) m_actions->setReason(QString::fromLatin1(id), !ready ? noEngine : open ? tr("A session is open already: end it first.") : QString());
   for (const char* id : {"pause", "end"}) m_actions->setReason(QString::fromLatin1(id), open ? QString() : noSession);
   for (const char* id : {"freeze", "base", "rollback", "port"}) m_actions->setReason(QString::fromLatin1(id), ready ? QString() : noEngine);

@@ -57,6 +57,8 @@ class MainWindow : public QMainWindow {
 
  Q_SIGNALS:
   void workspaceRequested(const QString& folder);
+  // While the window says goodbye: the user will not wait for the step in hand. Every answer and verdict is on disk.
+  void stopNowRequested();
 
  protected:
   void closeEvent(QCloseEvent* event) override;
@@ -69,7 +71,7 @@ class MainWindow : public QMainWindow {
   void connectPages();
   void showState();
   void updateActions();
-  void send(Command command, const QString& doing);
+  void send(const Command& command, const QString& doing);
   void startDemo();
   void newSession();
   void chooseModel();
@@ -99,6 +101,7 @@ class MainWindow : public QMainWindow {
   LogPage* m_log = nullptr;
   IntakeCard* m_intake = nullptr;
   QDockWidget* m_logDock = nullptr;
+  QDockWidget* m_sessionsDock = nullptr;
   QLabel* m_banner;
   QLabel* m_status;
   Mode m_mode = Mode::kStart;

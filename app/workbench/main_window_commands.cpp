@@ -9,6 +9,7 @@
 #include <QMenuBar>
 #include <QPointer>
 #include <QProgressBar>
+#include <QPushButton>
 #include <QSaveFile>
 #include <QStatusBar>
 #include <QThreadPool>
@@ -21,6 +22,7 @@
 #include "shell/actions.h"
 #include "shell/format.h"
 #include "shell/info_bar.h"
+#include "shell/outcome_text.h"
 #include "start/start_page.h"
 #include "workbench/main_window.h"
 
@@ -40,12 +42,13 @@ QFileDialog* makeFileDialog(QWidget* parent, const QString& title, QFileDialog::
 
 }  // namespace
 
-void MainWindow::send(Command command, const QString& doing) {
+void MainWindow::send(const Command& command, const QString& doing) {
   if (!m_bridge || m_closing) return;
   statusBar()->showMessage(doing);
-  m_bridge->submit(std::move(command), this, [this](const CommandOutcome& outcome) {
+  m_bridge->submit(command, this, [this, command](const CommandOutcome& outcome) {
     statusBar()->clearMessage();
-    m_info->show(QStringLiteral("command"), outcome.ok() ? Severity::kInformation : Severity::kWarning, QString::fromStdString(outcome.text));
+    m_info->show(QStringLiteral("command"), outcome.ok() ? Severity::kInformation : Severity::kWarning,
+                 outcomeText(command, outcome, m_bridge->state()));
   });
 }
 
@@ -56,7 +59,7 @@ void MainWindow::startDemo() {
   m_info->show(QStringLiteral("tour"), Severity::kNotice,
                tr("The curve at the top left should rise within minutes. On the right: move a threshold and apply it. Below: choose a version that served and roll back. "
                   "In “Label” (Ctrl+3) your own verdicts train the next update."));
-  if (m_bridge->state().server_error.empty()) return send(std::move(command), tr("Starting the demo …"));
+  if (m_bridge->state().server_error.empty()) return send(command, tr("Starting the demo …"));
   // The demo's requests go through the HTTP server; it cares for no particular port.
   m_bridge->submit(StartServer{std::string(), 0}, this, [this, command](const CommandOutcome& outcome) {
     if (outcome.ok()) return send(command, tr("Starting the demo …"));
@@ -190,6 +193,7 @@ void MainWindow::stopEngine() {
   m_log = nullptr;
   m_intake = nullptr;
   m_logDock = nullptr;
+  m_sessionsDock = nullptr;
   for (const Actions::Entry& entry : m_actions->entries()) entry.action->setEnabled(false);
   menuBar()->setEnabled(false);
   auto* farewell = new QWidget(this);
@@ -203,6 +207,11 @@ void MainWindow::stopEngine() {
   layout->addStretch(1);
   layout->addWidget(text);
   layout->addWidget(busy, 0, Qt::AlignHCenter);
+  auto* now = new QPushButton(tr("Stop now"), farewell);
+  now->setObjectName(QStringLiteral("stopNow"));
+  now->setToolTip(tr("The step in hand is lost and made again at the next start; nothing else is."));
+  layout->addWidget(now, 0, Qt::AlignHCenter);
+  connect(now, &QPushButton::clicked, this, &MainWindow::stopNowRequested);
   layout->addStretch(1);
   setCentralWidget(farewell);
   m_status->setText(tr("Finishing the current step …"));

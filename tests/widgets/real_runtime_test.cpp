@@ -99,7 +99,14 @@ class RealRuntimeTest : public QObject {
     std::reverse(pressed.begin(), pressed.end());  // shown newest first, trained in serving order
     QCOMPARE(trained, pressed);
     for (const double reward : batches.front().rewards) QCOMPARE(reward, key == Qt::Key_A ? 1.0 : -1.0);
-    for (const QString& line : page->history()) QVERIFY(line.contains(key == Qt::Key_A ? QStringLiteral("accepted") : QStringLiteral("rejected")));
+    const QString verdict = key == Qt::Key_A ? QStringLiteral("accepted") : QStringLiteral("rejected");
+    const QString used = QStringLiteral("used in step %1").arg(step.id.value);
+    const auto told = [&](const QString& decision) { return decision.contains(verdict) && decision.contains(used); };
+    const auto allTold = [&] {
+      const QStringList history = page->history();
+      return history.size() == 10 && std::all_of(history.begin(), history.end(), told);
+    };
+    QTRY_VERIFY2_WITH_TIMEOUT(allTold(), qPrintable(page->history().join(QLatin1Char('\n'))), kWait);
 
     QTRY_VERIFY_WITH_TIMEOUT(f.store().version(step.candidate), kWait);
     const auto system = load_system(tinyModel());
@@ -247,9 +254,12 @@ class RealRuntimeTest : public QObject {
     QPushButton* promote = nullptr;
     QLineEdit* note = nullptr;
     const auto openCard = [&] {
-      promote = f.find<QPushButton>("handPromote");
-      note = f.find<QLineEdit>("handNote");
-      return promote && promote->isVisibleTo(f.window.gate());
+      for (auto* button : f.window.gate()->findChildren<QPushButton*>(QStringLiteral("handPromote"))) {
+        if (!button->isVisibleTo(f.window.gate())) continue;
+        promote = button;
+        note = button->parentWidget()->findChild<QLineEdit*>(QStringLiteral("handNote"));
+      }
+      return promote && note;
     };
     QTRY_VERIFY_WITH_TIMEOUT(openCard(), kWait);
     QTest::keyClicks(note, QStringLiteral("good enough for a test"));
@@ -271,7 +281,7 @@ class RealRuntimeTest : public QObject {
     const VersionId promoted = f.store().serving_version();
     TimelinePage* timeline = f.window.timeline();
     auto* table = f.find<QTableWidget>("versionTable");
-    QTRY_VERIFY_WITH_TIMEOUT(table->item(table->rowCount() - 1, 1)->text() != QStringLiteral("serving"), kWait);
+    QTRY_VERIFY_WITH_TIMEOUT(table->item(table->rowCount() - 1, 1)->text() != QStringLiteral("in service"), kWait);
     timeline->select(kBaseVersion);
     QCOMPARE(timeline->rollBackReason(), QString());
     QTest::mouseClick(f.find<QPushButton>("rollBack"), Qt::LeftButton);
@@ -291,7 +301,7 @@ class RealRuntimeTest : public QObject {
     QCOMPARE(f.store().version(promoted)->state, VersionState::kRetired);
     QTRY_VERIFY_WITH_TIMEOUT(f.window.infoBar()->has(QStringLiteral("rollback")), kWait);
     QTRY_VERIFY_WITH_TIMEOUT(f.window.statusText().contains(QStringLiteral("base serves")), kWait);
-    QTRY_COMPARE_WITH_TIMEOUT(table->item(table->rowCount() - 1, 1)->text(), QStringLiteral("serving"), kWait);
+    QTRY_COMPARE_WITH_TIMEOUT(table->item(table->rowCount() - 1, 1)->text(), QStringLiteral("in service"), kWait);
     QTRY_VERIFY_WITH_TIMEOUT(f.window.gate()->verdictTexts().contains(QString::fromStdString(back.reason_text)), kWait);
     // The loop goes on from there: what is answered next is the base's.
     const std::int64_t seq = f.store().records({}, 0, 1).front().seq;

@@ -20,70 +20,15 @@
 #include "shell/info_bar.h"
 #include "start/start_page.h"
 #include "timeline/timeline_page.h"
-#include "widgets/support/fake_engine.h"
-#include "workbench/main_window.h"
+#include "widgets/support/fake_window.h"
 
 using namespace sluice;
 using namespace sluice::gui;
-using sluice::gui::testing::FakeEngine;
-using sluice::gui::testing::makeRecord;
+using namespace sluice::gui::testing;
+using Fixture = FakeWindow;
 
 class WindowTest : public QObject {
   Q_OBJECT
-
- private:
-  struct Fixture {
-    QTemporaryDir dir;
-    MainWindow window;
-    FakeEngine* engine = nullptr;
-    explicit Fixture(const std::function<void(FakeEngine&)>& prepare = {}) {
-      auto made = std::make_unique<FakeEngine>(dir.path().toStdString());
-      engine = made.get();
-      if (prepare) prepare(*engine);
-      window.setEngine(std::move(made));
-      window.show();
-    }
-    template <class T>
-    T* find(const char* name) {
-      return window.findChild<T*>(QString::fromLatin1(name));
-    }
-  };
-
-  // A version that is registered and decided on, as the gate does it.
-  static VersionId addVersion(Store& store, Verdict verdict, const std::string& reason, SessionId session = SessionId()) {
-    const VersionId id = *store.reserve_version();
-    VersionRow row;
-    row.id = id;
-    row.name = "be-brief";
-    row.parent = kBaseVersion;
-    row.session = session;
-    row.origin = "step";
-    row.content_hash = "abc";
-    if (!store.add_version(row).ok()) return {};
-    if (!store.set_version_state(id, VersionState::kEvaluating).ok()) return {};
-    const VersionId before = store.serving_version();
-    DecisionWrite write;
-    write.row.version = id;
-    write.row.parent = kBaseVersion;
-    write.row.incumbent = before;
-    write.row.anchor = kBaseVersion;
-    write.row.session = session;
-    write.row.verdict = verdict;
-    write.row.kind = "gate";
-    write.row.scope = verdict == Verdict::kPromote ? "full" : "";
-    write.row.actor = "gate";
-    write.row.reason_text = reason;
-    write.row.candidate_k = 30;
-    write.row.candidate_n = 40;
-    if (verdict == Verdict::kPromote) {
-      write.states = {{before, VersionState::kRetired}, {id, VersionState::kServing}};
-      write.serving = id;
-    } else {
-      write.states = {{id, verdict == Verdict::kHold ? VersionState::kHeld : VersionState::kRejected}};
-    }
-    const auto committed = store.commit_decision(write);
-    return committed.ok() ? id : VersionId();
-  }
 
  private Q_SLOTS:
   void opensBeforeTheEngine() {

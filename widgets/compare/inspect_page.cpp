@@ -21,6 +21,7 @@
 #include "compare/record_model.h"
 #include "shell/format.h"
 #include "shell/theme.h"
+#include "shell/words.h"
 
 namespace sluice::gui {
 namespace {
@@ -68,6 +69,9 @@ QWidget* InspectPage::makeAsk() {
   m_right = new QComboBox(box);
   m_left->setAccessibleName(tr("Left version"));
   m_right->setAccessibleName(tr("Right version"));
+  m_left->setObjectName(QStringLiteral("leftVersion"));
+  m_right->setObjectName(QStringLiteral("rightVersion"));
+  connect(m_right, &QComboBox::activated, this, [this] { m_rightChosen = true; });
   auto* row = new QHBoxLayout;
   row->addWidget(m_ask);
   row->addSpacing(fontMetrics().averageCharWidth() * 4);
@@ -163,21 +167,28 @@ QWidget* InspectPage::makeRecords() {
 void InspectPage::compareVersions(VersionId left, VersionId right) {
   m_left->setCurrentIndex(m_left->findData(static_cast<qlonglong>(left.value)));
   m_right->setCurrentIndex(m_right->findData(static_cast<qlonglong>(right.value)));
+  m_rightChosen = true;
   m_prompt->setFocus();
 }
 
+// Until someone chooses, the base stands left and what serves right; the newest where the base itself serves.
 void InspectPage::takeVersions(const Rows<VersionRow>& rows) {
+  VersionId serving;
+  for (const VersionRow& row : *rows) {
+    if (row.state == VersionState::kServing) serving = row.id;
+  }
   for (QComboBox* combo : {m_left, m_right}) {
     if (combo->view()->isVisible()) continue;  // someone is choosing: the next change fills it
     const QVariant before = combo->currentData();
     combo->clear();
     for (const VersionRow& row : *rows) {
       if (row.state == VersionState::kPruned) continue;
-      const QString label = row.label.empty() ? QString() : QStringLiteral(" – ") + QString::fromStdString(row.label);
+      const QString label = row.label.empty() ? QString() : QStringLiteral(" – ") + labelText(row.label);
       combo->addItem(versionText(row.id.value) + label, static_cast<qlonglong>(row.id.value));
     }
     int index = before.isValid() ? combo->findData(before) : -1;
-    if (index < 0) index = combo == m_left ? 0 : combo->count() - 1;
+    const bool mine = combo == m_right && !m_rightChosen && serving != kBaseVersion;
+    if (index < 0 || mine) index = combo == m_left ? 0 : mine ? combo->findData(static_cast<qlonglong>(serving.value)) : combo->count() - 1;
     combo->setCurrentIndex(index);
   }
 }
@@ -209,8 +220,7 @@ void InspectPage::showAnswers(const std::vector<Answer>& answers) {
   const QLocale locale;
   const auto head = [&](const Answer& a) {
     return tr("%1 · %n token(s) · %2 s · ended by %3", nullptr, a.tokens)
-        .arg(QString::fromStdString(a.adapter_name), locale.toString(a.seconds, 'f', 1),
-             a.finish_reason == "length" ? tr("the budget") : tr("itself"));
+        .arg(adapterText(a.adapter_name), locale.toString(a.seconds, 'f', 1), endText(a.finish_reason));
   };
   const bool both = answers.size() > 1;
   showSides(head(answers[0]), QString::fromStdString(answers[0].text), both ? head(answers[1]) : QString(),
@@ -252,7 +262,7 @@ void InspectPage::label(FeedbackKind kind) {
       Q_EMIT refused(QString::fromStdString(outcome.text));
       return;
     }
-    const QString text = (kind == FeedbackKind::kAccept ? tr("Accepted (%1)") : tr("Rejected (%1)")).arg(QString::fromStdString(outcome.feedback_state));
+    const QString text = (kind == FeedbackKind::kAccept ? tr("Accepted (%1)") : tr("Rejected (%1)")).arg(feedbackStateText(outcome.feedback_state));
     m_receipt->setText(m_receipt->text() + QStringLiteral(" · ") + text);
     Q_EMIT labelled(text);
   });
@@ -311,7 +321,7 @@ void InspectPage::showSelected() {
   for (const QModelIndex& index : m_table->selectionModel()->selectedRows()) chosen.push_back(&m_model->record(index.row()));
   if (chosen.empty()) return;
   const auto head = [](const RecordRow& r) {
-    return tr("%1 · %2\n%3").arg(QString::fromStdString(r.adapter_name), timeText(r.served_us), QString::fromStdString(r.prompt_text).simplified().left(200));
+    return tr("%1 · %2\n%3").arg(adapterText(r.adapter_name), timeText(r.served_us), QString::fromStdString(r.prompt_text).simplified().left(200));
   };
   const bool two = chosen.size() > 1;
   showSides(head(*chosen[0]), QString::fromStdString(chosen[0]->completion_text), two ? head(*chosen[1]) : tr("Choose a second record to compare (Ctrl+click)."),

@@ -64,6 +64,7 @@ class InspectPage : public QWidget {
   QPushButton* m_both;
   QComboBox* m_left;
   QComboBox* m_right;
+  bool m_rightChosen = false;
   QLabel* m_receipt;
   QPushButton* m_accept;
   QPushButton* m_reject;

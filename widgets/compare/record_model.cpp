@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "shell/format.h"
+#include "shell/words.h"
 
 namespace sluice::gui {
 namespace {
@@ -25,12 +26,12 @@ RecordRow slim(const RecordRow& row) {
 }
 
 QString verdictOf(const FeedbackRow& row) {
-  const QString source = QString::fromUtf8(feedback_source_name(row.source));
+  const QString source = sourceText(row.source);
   switch (row.kind) {
     case FeedbackKind::kAccept: return RecordModel::tr("✓ accepted (%1)").arg(source);
     case FeedbackKind::kReject:
       return row.reason.empty() ? RecordModel::tr("✕ rejected (%1)").arg(source)
-                                : RecordModel::tr("✕ rejected (%1: %2)").arg(source, QString::fromStdString(row.reason));
+                                : RecordModel::tr("✕ rejected (%1: %2)").arg(source, ruleText(row.reason));
     case FeedbackKind::kScore: return RecordModel::tr("score %1 (%2)").arg(row.score).arg(source);
     case FeedbackKind::kSilent: return RecordModel::tr("– silent (%1)").arg(source);
   }
@@ -105,9 +106,9 @@ QVariant RecordModel::data(const QModelIndex& index, int role) const {
     case kWhen: return timeText(row.served_us);
     case kPrompt: return oneLine(row.prompt_text, whole ? 600 : 120);
     case kReply: return oneLine(row.completion_text, whole ? 1200 : 240);
-    case kAdapter: return QString::fromStdString(row.adapter_name);
+    case kAdapter: return adapterText(row.adapter_name);
     case kVerdict: return m_verdicts.value(QString::fromStdString(row.id.text));
-    default: return row.used_in_step.valid() ? tr("trained in step %1").arg(row.used_in_step.value) : QString::fromStdString(row.fate);
+    default: return row.used_in_step.valid() ? tr("trained in step %1").arg(row.used_in_step.value) : fateText(row.fate);
   }
 }
 

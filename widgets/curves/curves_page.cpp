@@ -183,23 +183,26 @@ void CurvesPage::setSmoothing(double smoothing) { m_smoothing->setValue(static_c
 
 void CurvesPage::showSession(SessionId session) {
   m_followNewest = !session.valid();
-  if (session.valid() && session != m_session) {
-    m_session = session;
-    rebuild();
-  }
+  if (session.valid()) m_session = session;
+  showSessionHead();
+  rebuild();
 }
 
 void CurvesPage::takeSessions(const Rows<SessionRow>& rows) {
+  m_sessions = *rows;
+  const SessionId before = m_session;
+  showSessionHead();
+  if (m_session != before) rebuild();
+}
+
+void CurvesPage::showSessionHead() {
   const SessionRow* shown = nullptr;
-  for (const SessionRow& row : *rows) {
+  for (const SessionRow& row : m_sessions) {
     if (m_followNewest ? (!shown || row.id > shown->id) : row.id == m_session) shown = &row;
   }
   if (!shown) return;
   m_startedUs = shown->started_us;
-  if (shown->id != m_session) {
-    m_session = shown->id;
-    rebuild();
-  }
+  m_session = shown->id;
   const QJsonObject conditions = QJsonDocument::fromJson(QByteArray::fromStdString(shown->conditions_json)).object();
   QStringList parts, all;
   for (const char* key : {"model", "quantisation", "cpu"}) {

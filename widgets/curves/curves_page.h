@@ -76,12 +76,14 @@ class CurvesPage : public QWidget {
   void takeMetrics(const Rows<MetricRow>& rows);
   void takeDecisions(const Rows<DecisionRow>& rows);
   void takeSessions(const Rows<SessionRow>& rows);
+  void showSessionHead();    // which one is drawn, and under what conditions it ran
   void rebuild();            // the drawn session changed
   void refreshNext();
   void refreshCard(Card& card);
   void updateMarks();
 
   EngineBridge& m_bridge;
+  std::vector<SessionRow> m_sessions;          // ascending
   SessionId m_session;
   bool m_followNewest = true;
   std::vector<MetricRow> m_rows;               // all sessions, in order

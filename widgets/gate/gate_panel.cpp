@@ -22,6 +22,8 @@
 
 #include "gate/verdict_card.h"
 #include "shell/format.h"
+#include "shell/outcome_text.h"
+#include "shell/words.h"
 
 namespace sluice::gui {
 namespace {
@@ -279,7 +281,7 @@ void GatePanel::apply() {
       m_draft = m_inForce;   // what is read back now becomes the draft
       readInForce();
       m_draft = m_inForce;
-      Q_EMIT applied(QString::fromStdString(outcome.text));
+      Q_EMIT applied(outcomeText(PutGateSettings{}, outcome, m_bridge.state()));
     }
     showDraft();
   });
@@ -297,7 +299,7 @@ void GatePanel::showState() {
   m_rates->setVisible(gate.measuring && gate.n > 0);
   m_bets->setVisible(gate.measuring && gate.n > 0);
   if (!gate.measuring) {
-    m_measuring->setText(!gate.note.empty() ? QString::fromStdString(gate.note)
+    m_measuring->setText(!gateNoteText(gate).isEmpty() ? gateNoteText(gate)
                                             : tr("No candidate waits. The trainer hands one over every few updates."));
     return;
   }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gate/verdict_card.h"
 
+#include <QEvent>
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QLineEdit>
 #include <QLocale>
 #include <QPushButton>
 #include <QVBoxLayout>
+#include <utility>
 
 #include "shell/format.h"
 #include "shell/theme.h"
@@ -26,32 +28,28 @@ QString verdictWord(const DecisionRow& row) {
   return {};
 }
 
-QColor verdictColor(const Theme& theme, const DecisionRow& row) {
-  if (row.kind == "rollback") return theme.removed();
-  return row.verdict == Verdict::kPromote ? theme.pass() : row.verdict == Verdict::kReject ? theme.fail() : theme.wait();
-}
-
 }  // namespace
 
-VerdictCard::VerdictCard(const DecisionRow& row, QWidget* parent) : QFrame(parent), m_version(row.version) {
-  const Theme theme(palette());
+VerdictCard::VerdictCard(const DecisionRow& row, QWidget* parent)
+    : QFrame(parent), m_version(row.version),
+      m_tone(row.kind == "rollback"             ? Tone::kBack
+             : row.verdict == Verdict::kPromote ? Tone::kPass
+             : row.verdict == Verdict::kReject  ? Tone::kFail
+                                                : Tone::kWait) {
   setFrameShape(QFrame::StyledPanel);
   setObjectName(QStringLiteral("verdict"));
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(6, 4, 6, 4);
   layout->setSpacing(2);
-  auto* head = new QLabel(tr("%1 %2 · %3").arg(verdictWord(row), versionText(row.version.value), timeText(row.time_us)), this);
-  QPalette colored = head->palette();
-  colored.setColor(QPalette::WindowText, verdictColor(theme, row));
-  head->setPalette(colored);
-  QFont bold = head->font();
+  m_head = new QLabel(tr("%1 %2 · %3").arg(verdictWord(row), versionText(row.version.value), timeText(row.time_us)), this);
+  QFont bold = m_head->font();
   bold.setBold(true);
-  head->setFont(bold);
+  m_head->setFont(bold);
   auto* text = new QLabel(QString::fromStdString(row.reason_text), this);
   text->setObjectName(QStringLiteral("reason"));
   text->setWordWrap(true);
   text->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  layout->addWidget(head);
+  layout->addWidget(m_head);
   layout->addWidget(text);
   if (!row.note.empty() && row.reason_text.find(row.note) == std::string::npos) {
     auto* note = new QLabel(tr("Note: %1").arg(QString::fromStdString(row.note)), this);
@@ -61,14 +59,28 @@ VerdictCard::VerdictCard(const DecisionRow& row, QWidget* parent) : QFrame(paren
   }
   if (row.n > 0) {
     const QLocale locale;
-    auto* numbers = new QLabel(tr("%1 pairs · difference %2 to %3 points · settings %4")
+    m_numbers = new QLabel(tr("%1 pairs · difference %2 to %3 points · settings %4")
                                    .arg(row.n).arg(locale.toString(100 * row.lo, 'f', 1), locale.toString(100 * row.hi, 'f', 1)).arg(row.settings.value), this);
-    numbers->setWordWrap(true);
-    QPalette muted = numbers->palette();
-    muted.setColor(QPalette::WindowText, theme.mutedText());
-    numbers->setPalette(muted);
-    layout->addWidget(numbers);
+    m_numbers->setWordWrap(true);
+    layout->addWidget(m_numbers);
   }
+  color();
+}
+
+void VerdictCard::color() {
+  const Theme theme(palette());
+  const QColor tone = m_tone == Tone::kBack ? theme.removed() : m_tone == Tone::kPass ? theme.pass() : m_tone == Tone::kFail ? theme.fail() : theme.wait();
+  for (const auto& [label, text] : {std::pair{m_head, tone}, std::pair{m_numbers, theme.mutedText()}}) {
+    if (!label) continue;
+    QPalette own = label->palette();
+    own.setColor(QPalette::WindowText, text);
+    label->setPalette(own);
+  }
+}
+
+void VerdictCard::changeEvent(QEvent* event) {
+  QFrame::changeEvent(event);
+  if (event->type() == QEvent::PaletteChange) color();
 }
 
 QWidget* VerdictCard::makeButtons() {

@@ -7,6 +7,7 @@
 
 #include "bridge/engine_types.h"
 
+class QLabel;
 class QLineEdit;
 class QWidget;
 
@@ -24,10 +25,17 @@ class VerdictCard : public QFrame {
  Q_SIGNALS:
   void decided(const QString& action, qint64 version, const QString& note);
 
+ protected:
+  void changeEvent(QEvent* event) override;
+
  private:
   QWidget* makeButtons();
+  void color();               // by the palette of now
 
   VersionId m_version;
+  enum class Tone { kBack, kPass, kFail, kWait } m_tone;
+  QLabel* m_head = nullptr;
+  QLabel* m_numbers = nullptr;
   QWidget* m_buttons = nullptr;
   QLineEdit* m_note = nullptr;
 };

@@ -10,7 +10,8 @@
 #include <QVBoxLayout>
 
 #include "shell/format.h"
-#include "shell/theme.h"
+#include "shell/outcome_text.h"
+#include "shell/words.h"
 
 namespace sluice::gui {
 namespace {
@@ -26,7 +27,9 @@ LabelPage::LabelPage(EngineBridge& bridge, QWidget* parent) : QWidget(parent), m
   setFocusPolicy(Qt::StrongFocus);
   connect(&bridge, &EngineBridge::recordPageArrived, this, &LabelPage::takePage);
   connect(&bridge, &EngineBridge::recordsArrived, this, &LabelPage::takeRecords);
-  connect(&bridge, &EngineBridge::feedbackArrived, this, &LabelPage::takeFeedback);
+  connect(&bridge, &EngineBridge::countsChanged, this, &LabelPage::askFates);
+  connect(&bridge, &EngineBridge::recordArrived, this,
+          [this](quint64, const Rows<RecordRow>& record, const Rows<FeedbackRow>& feedback) { takeFate(record, feedback); });
   showCurrent();
 }
 
@@ -110,10 +113,21 @@ void LabelPage::enqueue(const RecordRow& row) {
   if (m_seen.insert(row.id.text).second) m_queue.push_back(row);
 }
 
-void LabelPage::takeFeedback(const Rows<FeedbackRow>& rows) {
-  for (const FeedbackRow& row : *rows) {
-    for (Done& done : m_done) {
-      if (done.feedback == row.id) done.state = QString::fromStdString(row.state);
+// A step was made: the shown decisions may be among what it used.
+void LabelPage::askFates(const StoreCounts& counts) {
+  if (counts.trained == m_trained) return;
+  m_trained = counts.trained;
+  std::size_t shown = 0;
+  for (auto it = m_done.rbegin(); it != m_done.rend() && shown < kHistory; ++it, ++shown) m_bridge.requestRecord(it->record.id);
+}
+
+void LabelPage::takeFate(const Rows<RecordRow>& record, const Rows<FeedbackRow>& feedback) {
+  if (record->empty()) return;
+  const StepId step = record->front().used_in_step;
+  for (Done& done : m_done) {
+    for (const FeedbackRow& row : *feedback) {
+      if (done.feedback != row.id) continue;
+      done.fate = step.valid() ? tr("used in step %1").arg(step.value) : feedbackStateText(row.state);
     }
   }
   showHistory();
@@ -152,7 +166,7 @@ void LabelPage::decide(FeedbackKind kind) {
       showCurrent();
       return;
     }
-    Done done{std::move(m_queue.front()), *outcome.feedback, kind, QString::fromStdString(outcome.feedback_state), false};
+    Done done{std::move(m_queue.front()), *outcome.feedback, kind, feedbackStateText(outcome.feedback_state), false};
     m_queue.pop_front();
     m_done.push_back(std::move(done));
     ++m_decided;
@@ -189,7 +203,7 @@ void LabelPage::undo() {
         --m_decided;
         break;
       }
-      m_status->setText(QString::fromStdString(outcome.text));
+      m_status->setText(outcomeText(TakeLabelBack{}, outcome, m_bridge.state()));
     } else {
       m_status->setText(tr("Not taken back: %1").arg(QString::fromStdString(outcome.text)));
     }
@@ -203,7 +217,7 @@ void LabelPage::showHistory() {
   std::size_t shown = 0;
   for (auto it = m_done.rbegin(); it != m_done.rend() && shown < kHistory; ++it, ++shown) {
     const QString verdict = it->kind == FeedbackKind::kAccept ? tr("✓ accepted") : tr("✕ rejected");
-    QString line = tr("%1 · %2 · %3").arg(verdict, versionText(it->record.version.value), it->state);
+    QString line = tr("%1 · %2 · %3").arg(verdict, versionText(it->record.version.value), it->fate);
     line += QLatin1Char('\n') + QString::fromStdString(it->record.prompt_text).left(80);
     m_history->addItem(line);
   }

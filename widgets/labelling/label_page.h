@@ -44,7 +44,7 @@ class LabelPage : public QWidget {
     RecordRow record;
     FeedbackId feedback;
     FeedbackKind kind = FeedbackKind::kAccept;
-    QString state;
+    QString fate;              // what becomes of it, in words
     bool retracted = false;
   };
 
@@ -52,7 +52,8 @@ class LabelPage : public QWidget {
   void fetchMore();
   void takePage(quint64 request, const Rows<RecordRow>& rows);
   void takeRecords(const Rows<RecordRow>& rows);
-  void takeFeedback(const Rows<FeedbackRow>& rows);
+  void askFates(const StoreCounts& counts);
+  void takeFate(const Rows<RecordRow>& record, const Rows<FeedbackRow>& feedback);
   void enqueue(const RecordRow& row);
   void showCurrent();
   void decide(FeedbackKind kind);
@@ -65,6 +66,7 @@ class LabelPage : public QWidget {
   std::set<std::string> m_seen;            // queued, skipped or decided here or by a person before
   std::vector<Done> m_done;                // oldest first
   quint64 m_pageRequest = 0;
+  std::int64_t m_trained = -1;
   bool m_saving = false;
   int m_decided = 0;
 

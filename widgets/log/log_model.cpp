@@ -6,6 +6,7 @@
 
 #include "shell/format.h"
 #include "shell/theme.h"
+#include "shell/words.h"
 
 namespace sluice::gui {
 namespace {
@@ -15,6 +16,7 @@ int severity(const std::string& level) { return level == "error" ? 2 : level == 
 QString levelText(const std::string& level) {
   if (level == "error") return LogModel::tr("✕ error");
   if (level == "warning") return LogModel::tr("! warning");
+  if (level == "info") return LogModel::tr("note");
   return QString::fromStdString(level);
 }
 
@@ -68,7 +70,7 @@ QVariant LogModel::data(const QModelIndex& index, int role) const {
     switch (index.column()) {
       case kTime: return timeText(row.time_us);
       case kLevel: return levelText(row.level);
-      case kPart: return QString::fromStdString(row.category);
+      case kPart: return partText(row.category);
       default: return QString::fromStdString(row.text);
     }
   }

@@ -6,21 +6,9 @@
 #include <QVBoxLayout>
 
 #include "shell/format.h"
+#include "shell/words.h"
 
 namespace sluice::gui {
-namespace {
-
-// The store's reasons, said for people; an unknown one is shown as it is.
-QString dropText(const std::string& reason) {
-  if (reason == "no_event") return IntakeCard::tr("got no verdict");
-  if (reason == "late") return IntakeCard::tr("got it too late");
-  if (reason == "too_old") return IntakeCard::tr("came from a version too old");
-  if (reason == "no_spread") return IntakeCard::tr("had no spread of rewards");
-  if (reason == "judge_missing") return IntakeCard::tr("lack their judge");
-  return QString::fromStdString(reason);
-}
-
-}  // namespace
 
 IntakeCard::IntakeCard(EngineBridge& bridge, QWidget* parent)
     : QWidget(parent), m_bridge(bridge), m_session(new QLabel(this)), m_now(new QLabel(this)), m_counts(new QLabel(this)) {
@@ -64,7 +52,7 @@ void IntakeCard::showState() {
   if (!stream.simulated) parts << tr("live only: traffic and verdicts come from clients and you");
   if (stream.finished) parts << tr("the simulated user is through");
   if (stream.failed > 0) parts << tr("%1 failed").arg(stream.failed);
-  parts << (state.train.brake.empty() ? tr("trainer: %1").arg(QString::fromStdString(state.train.doing))
+  parts << (state.train.brake.empty() ? tr("trainer: %1").arg(trainText(state.train))
                                       : tr("trainer stopped: %1").arg(QString::fromStdString(state.train.brake)));
   m_now->setText(parts.join(QStringLiteral("  ·  ")));
   m_now->setToolTip(m_now->text());

@@ -3,6 +3,7 @@
 
 #include <QPushButton>
 #include <QWidget>
+#include <algorithm>
 
 namespace sluice::gui {
 
@@ -15,7 +16,11 @@ QAction* Actions::add(const QString& id, const QString& group, const QString& te
   action->setObjectName(id);
   action->setShortcut(key);
   action->setAutoRepeat(false);
-  connect(action, &QAction::triggered, this, [run = std::move(run)] { run(); });
+  connect(action, &QAction::triggered, this, [this, id, run = std::move(run)] {
+    m_recent.removeAll(id);
+    m_recent.prepend(id);
+    run();
+  });
   m_window->addAction(action);
   m_entries.push_back({id, group, action});
   m_byId.insert(id, action);
@@ -27,6 +32,18 @@ QAction* Actions::operator[](const QString& id) const {
   QAction* action = m_byId.value(id);
   Q_ASSERT(action);
   return action;
+}
+
+std::vector<Actions::Entry> Actions::recentFirst() const {
+  std::vector<Entry> out = m_entries;
+  std::stable_sort(out.begin(), out.end(), [this](const Entry& a, const Entry& b) {
+    const auto place = [this](const Entry& entry) {
+      const qsizetype at = m_recent.indexOf(entry.id);
+      return at < 0 ? m_recent.size() : at;
+    };
+    return place(a) < place(b);
+  });
+  return out;
 }
 
 QPushButton* Actions::makeButton(const QString& id, QWidget* parent) const {

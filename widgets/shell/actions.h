@@ -6,6 +6,7 @@
 #include <QAction>
 #include <QHash>
 #include <QObject>
+#include <QStringList>
 #include <functional>
 #include <vector>
 
@@ -30,6 +31,8 @@ class Actions : public QObject {
                std::function<void()> run);
   QAction* operator[](const QString& id) const;
   const std::vector<Entry>& entries() const { return m_entries; }
+  // Those used last come first, then the others in their order.
+  std::vector<Entry> recentFirst() const;
 
   // A push button that is the action: same text, same enabled state, same tool-tip with the key.
   QPushButton* makeButton(const QString& id, QWidget* parent) const;
@@ -40,7 +43,7 @@ class Actions : public QObject {
   QWidget* m_window;
   std::vector<Entry> m_entries;
   QHash<QString, QAction*> m_byId;
-  QHash<QString, QString> m_help;
+  QStringList m_recent;   // ids, newest first
 };
 
 }  // namespace sluice::gui

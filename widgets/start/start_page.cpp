@@ -2,6 +2,7 @@
 #include "start/start_page.h"
 
 #include <QClipboard>
+#include <QFileInfo>
 #include <QFontDatabase>
 #include <QGroupBox>
 #include <QGuiApplication>
@@ -179,7 +180,7 @@ void StartPage::showState(const EngineState* state) {
   if (!state) {
     m_modelLine->setText(tr("Opening the workspace …"));
   } else if (state->phase == EnginePhase::kLoading) {
-    m_modelLine->setText(tr("Loading: %1 …").arg(QString::fromStdString(state->loading_text)));
+    m_modelLine->setText(state->model_path.empty() ? tr("Opening the workspace …") : tr("Reading %1 …").arg(QFileInfo(QString::fromStdString(state->model_path)).fileName()));
   } else if (state->phase == EnginePhase::kModelFailed) {
     m_modelLine->setText(QString::fromStdString(state->model_error));
   } else {

@@ -9,6 +9,7 @@
 
 #include "shell/format.h"
 #include "shell/theme.h"
+#include "shell/words.h"
 
 namespace sluice::gui {
 namespace {
@@ -57,8 +58,8 @@ void LaneView::setRows(const std::vector<VersionRow>& versions, const std::vecto
   for (const VersionRow& version : versions) {
     if (version.id == kBaseVersion) continue;
     Mark mark{version.id, version.created_us, version.state, glyphOf(version.state),
-              versionText(version.id.value) + (version.label.empty() ? QString() : QStringLiteral(" – ") + QString::fromStdString(version.label)) +
-                  QStringLiteral(": ") + QString::fromUtf8(version_state_name(version.state))};
+              versionText(version.id.value) + (version.label.empty() ? QString() : QStringLiteral(" – ") + labelText(version.label)) +
+                  QStringLiteral(": ") + versionStateText(version.state)};
     for (const DecisionRow& row : decisions) {
       if (row.version == version.id && !row.reason_text.empty()) mark.text += QLatin1Char('\n') + QString::fromStdString(row.reason_text);
     }

@@ -12,6 +12,7 @@
 
 #include "shell/format.h"
 #include "shell/theme.h"
+#include "shell/words.h"
 #include "timeline/lane_view.h"
 #include "timeline/roll_back_sheet.h"
 
@@ -78,6 +79,7 @@ QWidget* TimelinePage::makeCard() {
   m_rollBack->setObjectName(QStringLiteral("rollBack"));
   m_compare = new QPushButton(tr("Compare answers …"), box);
   m_export = new QPushButton(tr("Export …"), box);
+  m_export->setObjectName(QStringLiteral("exportVersion"));
   layout->addWidget(scroll, 1);
   auto* row = new QHBoxLayout;
   row->addWidget(m_compare);
@@ -135,8 +137,8 @@ void TimelinePage::rebuild() {
       if (version.state == VersionState::kRejected) item->setForeground(theme.fail());
       m_table->setItem(static_cast<int>(i), column, item);
     };
-    put(kVersion, versionText(version.id.value) + (version.label.empty() ? QString() : QStringLiteral(" – ") + QString::fromStdString(version.label)));
-    put(kState, QString::fromUtf8(version_state_name(version.state)));
+    put(kVersion, versionText(version.id.value) + (version.label.empty() ? QString() : QStringLiteral(" – ") + labelText(version.label)));
+    put(kState, versionStateText(version.state));
     const bool rated = decision && decision->candidate_n > 0;
     put(kRates, rated ? tr("%1/%2 : %3/%4").arg(decision->candidate_k).arg(decision->candidate_n).arg(decision->incumbent_k).arg(decision->incumbent_n) : QString());
     put(kDecision, decision ? QString::fromStdString(decision->reason_text) : QString());
@@ -177,8 +179,8 @@ void TimelinePage::showCard() {
     m_card->setText(tr("Choose a version in the timeline or the table."));
     return;
   }
-  QStringList lines{QStringLiteral("<b>%1</b> %2").arg(versionText(version->id.value), QString::fromStdString(version->label).toHtmlEscaped()),
-                    tr("State: %1").arg(QString::fromUtf8(version_state_name(version->state)))};
+  QStringList lines{QStringLiteral("<b>%1</b> %2").arg(versionText(version->id.value), labelText(version->label).toHtmlEscaped()),
+                    tr("State: %1").arg(versionStateText(version->state))};
   if (version->id != kBaseVersion) {
     lines << tr("Parent: %1, %n step(s) along its line", nullptr, static_cast<int>(version->head_step)).arg(versionText(version->parent.value))
           << tr("Rank %1, %2").arg(version->rank).arg(bytesText(version->bytes))

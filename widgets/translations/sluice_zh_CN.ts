@@ -54,12 +54,327 @@
             <source>v0 (base)</source>
             <translation>v0(基座)</translation>
         </message>
+        <message>
+            <source>candidate</source>
+            <translation>候选</translation>
+        </message>
+        <message>
+            <source>being measured</source>
+            <translation>测量中</translation>
+        </message>
+        <message>
+            <source>held</source>
+            <translation>暂缓</translation>
+        </message>
+        <message>
+            <source>serves a part</source>
+            <translation>服务部分请求</translation>
+        </message>
+        <message>
+            <source>in service</source>
+            <translation>服务中</translation>
+        </message>
+        <message>
+            <source>served before</source>
+            <translation>曾经服务</translation>
+        </message>
+        <message>
+            <source>rejected</source>
+            <translation>已拒绝</translation>
+        </message>
+        <message>
+            <source>overtaken</source>
+            <translation>已被取代</translation>
+        </message>
+        <message>
+            <source>taken out</source>
+            <translation>已撤下</translation>
+        </message>
+        <message>
+            <source>files deleted</source>
+            <translation>文件已删除</translation>
+        </message>
+        <message>
+            <source>deliberately bad</source>
+            <translation>故意变差</translation>
+        </message>
+        <message>
+            <source>base</source>
+            <translation>基础模型</translation>
+        </message>
+        <message>
+            <source>waits for %1 labels (%2 here)</source>
+            <translation>等待 %1 条标注(已有 %2 条)</translation>
+        </message>
+        <message>
+            <source>makes step %1</source>
+            <translation>正在做第 %1 步</translation>
+        </message>
+        <message>
+            <source>is ahead of the gate and waits for it</source>
+            <translation>领先于闸门,在等它</translation>
+        </message>
+        <message>
+            <source>paused</source>
+            <translation>已暂停</translation>
+        </message>
+        <message>
+            <source>stopped by a brake</source>
+            <translation>被刹车停住</translation>
+        </message>
+        <message>
+            <source>failed</source>
+            <translation>失败</translation>
+        </message>
+        <message>
+            <source>ended</source>
+            <translation>已结束</translation>
+        </message>
+        <message>
+            <source>The gate stands still: the session is paused.</source>
+            <translation>闸门停住:会话已暂停。</translation>
+        </message>
+        <message>
+            <source>The gate stands still: serving is frozen, nothing is promoted.</source>
+            <translation>闸门停住:服务已冻结,什么都不会上线。</translation>
+        </message>
+        <message>
+            <source>waits for the next batch</source>
+            <translation>等待下一批</translation>
+        </message>
+        <message>
+            <source>used in a step</source>
+            <translation>已用于训练</translation>
+        </message>
+        <message>
+            <source>replaced by a newer one</source>
+            <translation>被更新的判定取代</translation>
+        </message>
+        <message>
+            <source>given before</source>
+            <translation>先前已给出</translation>
+        </message>
+        <message>
+            <source>too late to train</source>
+            <translation>太晚,不参与训练</translation>
+        </message>
+        <message>
+            <source>a step used the answer before</source>
+            <translation>已有一步用过这个回答</translation>
+        </message>
+        <message>
+            <source>kept out of training for evaluation</source>
+            <translation>留作评估,不参与训练</translation>
+        </message>
+        <message>
+            <source>does not train</source>
+            <translation>不参与训练</translation>
+        </message>
+        <message>
+            <source>in the batch at hand</source>
+            <translation>在当前批次中</translation>
+        </message>
+        <message>
+            <source>trained on</source>
+            <translation>已训练</translation>
+        </message>
+        <message>
+            <source>not trained: %1</source>
+            <translation>未训练:%1</translation>
+        </message>
+        <message>
+            <source>no verdict</source>
+            <translation>没有判定</translation>
+        </message>
+        <message>
+            <source>verdict too late</source>
+            <translation>判定太晚</translation>
+        </message>
+        <message>
+            <source>version too old</source>
+            <translation>版本太旧</translation>
+        </message>
+        <message>
+            <source>all rewards of the batch were equal</source>
+            <translation>该批奖励全部相同</translation>
+        </message>
+        <message>
+            <source>no vote of the judge</source>
+            <translation>缺少评判</translation>
+        </message>
+        <message>
+            <source>kept for evaluation</source>
+            <translation>留作评估</translation>
+        </message>
+        <message>
+            <source>request broke off</source>
+            <translation>请求中断</translation>
+        </message>
+        <message>
+            <source>cut by the budget</source>
+            <translation>被字数上限截断</translation>
+        </message>
+        <message>
+            <source>empty answer</source>
+            <translation>空回答</translation>
+        </message>
+        <message>
+            <source>no log-probabilities</source>
+            <translation>没有对数概率</translation>
+        </message>
+        <message>
+            <source>sampled without chance (temperature 0)</source>
+            <translation>非随机采样(温度 0)</translation>
+        </message>
+        <message>
+            <source>from elsewhere</source>
+            <translation>来自别处</translation>
+        </message>
+        <message>
+            <source>too far from the present policy</source>
+            <translation>离当前策略太远</translation>
+        </message>
+        <message>
+            <source>person</source>
+            <translation>人</translation>
+        </message>
+        <message>
+            <source>judge</source>
+            <translation>评判</translation>
+        </message>
+        <message>
+            <source>verifier</source>
+            <translation>校验器</translation>
+        </message>
+        <message>
+            <source>client</source>
+            <translation>客户端</translation>
+        </message>
+        <message>
+            <source>simulated user</source>
+            <translation>模拟用户</translation>
+        </message>
+        <message>
+            <source>empty</source>
+            <translation>为空</translation>
+        </message>
+        <message>
+            <source>not finished</source>
+            <translation>没有说完</translation>
+        </message>
+        <message>
+            <source>number of words</source>
+            <translation>词数不合</translation>
+        </message>
+        <message>
+            <source>number of characters</source>
+            <translation>字符数不合</translation>
+        </message>
+        <message>
+            <source>more than one line</source>
+            <translation>多于一行</translation>
+        </message>
+        <message>
+            <source>more than one paragraph</source>
+            <translation>多于一段</translation>
+        </message>
+        <message>
+            <source>mark-up</source>
+            <translation>有标记格式</translation>
+        </message>
+        <message>
+            <source>unwanted characters</source>
+            <translation>有不要的字符</translation>
+        </message>
+        <message>
+            <source>unwanted words</source>
+            <translation>有不要的词</translation>
+        </message>
+        <message>
+            <source>does not name the topic</source>
+            <translation>没有提到主题</translation>
+        </message>
+        <message>
+            <source>, </source>
+            <translation>、</translation>
+        </message>
+        <message>
+            <source>the budget</source>
+            <translation>字数上限</translation>
+        </message>
+        <message>
+            <source>itself</source>
+            <translation>自身</translation>
+        </message>
+        <message>
+            <source>cancelling</source>
+            <translation>取消</translation>
+        </message>
+        <message>
+            <source>an error</source>
+            <translation>出错</translation>
+        </message>
+        <message>
+            <source>session</source>
+            <translation>会话</translation>
+        </message>
+        <message>
+            <source>training</source>
+            <translation>训练</translation>
+        </message>
+        <message>
+            <source>gate</source>
+            <translation>闸门</translation>
+        </message>
+        <message>
+            <source>serving</source>
+            <translation>服务</translation>
+        </message>
+        <message>
+            <source>stream</source>
+            <translation>数据流</translation>
+        </message>
+        <message>
+            <source>HTTP</source>
+            <translation>HTTP</translation>
+        </message>
+        <message>
+            <source>model</source>
+            <translation>模型</translation>
+        </message>
+        <message>
+            <source>store</source>
+            <translation>存储</translation>
+        </message>
+        <message>
+            <source>command</source>
+            <translation>命令</translation>
+        </message>
+        <message>
+            <source>runs</source>
+            <translation>运行中</translation>
+        </message>
     </context>
     <context>
         <name>sluice::gui::Actions</name>
         <message>
             <source>%1 (%2)</source>
             <translation>%1(%2)</translation>
+        </message>
+    </context>
+    <context>
+        <name>sluice::gui::CommandPalette</name>
+        <message>
+            <source>Commands</source>
+            <translation>命令</translation>
+        </message>
+        <message>
+            <source>Type a part of a command</source>
+            <translation>输入命令的一部分</translation>
+        </message>
+        <message>
+            <source>Command</source>
+            <translation>命令</translation>
         </message>
     </context>
     <context>
@@ -460,14 +775,6 @@
             </translation>
         </message>
         <message>
-            <source>the budget</source>
-            <translation>字数上限</translation>
-        </message>
-        <message>
-            <source>itself</source>
-            <translation>自身</translation>
-        </message>
-        <message>
             <source>Probes: they never train.</source>
             <translation>探测:从不用于训练。</translation>
         </message>
@@ -510,26 +817,6 @@
     </context>
     <context>
         <name>sluice::gui::IntakeCard</name>
-        <message>
-            <source>got no verdict</source>
-            <translation>没有得到判定</translation>
-        </message>
-        <message>
-            <source>got it too late</source>
-            <translation>判定来得太晚</translation>
-        </message>
-        <message>
-            <source>came from a version too old</source>
-            <translation>来自太旧的版本</translation>
-        </message>
-        <message>
-            <source>had no spread of rewards</source>
-            <translation>奖励没有差别</translation>
-        </message>
-        <message>
-            <source>lack their judge</source>
-            <translation>缺少评判</translation>
-        </message>
         <message>
             <source>Records appear with the first request.</source>
             <translation>有第一个请求后出现记录。</translation>
@@ -663,6 +950,10 @@
             <source>%1 · %2 · %3</source>
             <translation>%1 · %2 · %3</translation>
         </message>
+        <message>
+            <source>used in step %1</source>
+            <translation>用于第 %1 步</translation>
+        </message>
     </context>
     <context>
         <name>sluice::gui::LaneView</name>
@@ -714,6 +1005,10 @@
         <message>
             <source>What happened</source>
             <translation>发生了什么</translation>
+        </message>
+        <message>
+            <source>note</source>
+            <translation>消息</translation>
         </message>
     </context>
     <context>
@@ -1069,6 +1364,26 @@ Every answer and verdict is saved. A session that runs now can be resumed at the
             <source>“%1” is open and can&apos;t go on: %2 Resume (F8) tries again; Shift+F5 ends it.</source>
             <translation>“%1”尚未结束,但无法继续:%2 按 F8(继续)再试一次;按 Shift+F5 结束它。</translation>
         </message>
+        <message>
+            <source>Show &amp;sessions</source>
+            <translation>显示会话(&amp;S)</translation>
+        </message>
+        <message>
+            <source>&amp;Commands …</source>
+            <translation>命令(&amp;C)…</translation>
+        </message>
+        <message>
+            <source>Sessions</source>
+            <translation>会话</translation>
+        </message>
+        <message>
+            <source>Stop now</source>
+            <translation>立即停止</translation>
+        </message>
+        <message>
+            <source>The step in hand is lost and made again at the next start; nothing else is.</source>
+            <translation>只会丢失手头的一步,下次启动时重做;其他都不会丢失。</translation>
+        </message>
     </context>
     <context>
         <name>sluice::gui::RecordModel</name>
@@ -1153,6 +1468,65 @@ Every answer and verdict is saved. A session that runs now can be resumed at the
         </message>
     </context>
     <context>
+        <name>sluice::gui::Say</name>
+        <message>
+            <source>%1 is loaded.</source>
+            <translation>已加载 %1。</translation>
+        </message>
+        <message>
+            <source>The server listens on %1.</source>
+            <translation>服务器监听 %1。</translation>
+        </message>
+        <message>
+            <source>“%1” runs.</source>
+            <translation>“%1”在运行。</translation>
+        </message>
+        <message>
+            <source>The session runs.</source>
+            <translation>会话在运行。</translation>
+        </message>
+        <message>
+            <source>Paused: stream, trainer and gate stand still; %1 serves on.</source>
+            <translation>已暂停:数据流、训练器和闸门都停住;%1 继续服务。</translation>
+        </message>
+        <message>
+            <source>The session runs again; learning stands still until you unfreeze.</source>
+            <translation>会话继续运行;解冻之前学习停住。</translation>
+        </message>
+        <message>
+            <source>The session runs again.</source>
+            <translation>会话继续运行。</translation>
+        </message>
+        <message>
+            <source>The session ended; %1 serves on.</source>
+            <translation>会话已结束;%1 继续服务。</translation>
+        </message>
+        <message>
+            <source>Gate settings %1 hold from the next decision on.</source>
+            <translation>闸门设置 %1 从下一次决定起生效。</translation>
+        </message>
+        <message>
+            <source>The base serves; nothing is learnt or promoted until you unfreeze.</source>
+            <translation>基础模型在服务;解冻之前不学习、不上线。</translation>
+        </message>
+        <message>
+            <source>Saved.</source>
+            <translation>已保存。</translation>
+        </message>
+        <message>
+            <source>A step used this label already; the retraction counts for rates, the step stays.</source>
+            <translation>已有一步用过这条标注;撤回计入比率,该步保留。</translation>
+        </message>
+        <message>
+            <source>Taken back.</source>
+            <translation>已撤回。</translation>
+        </message>
+        <message>
+            <source>The adapter is in %1.</source>
+            <translation>适配器已导出到 %1。</translation>
+        </message>
+    </context>
+    <context>
         <name>sluice::gui::SessionDialog</name>
         <message>
             <source>New session</source>
@@ -1221,6 +1595,61 @@ Every answer and verdict is saved. A session that runs now can be resumed at the
         <message>
             <source>No recipe was found.</source>
             <translation>没有找到方案。</translation>
+        </message>
+    </context>
+    <context>
+        <name>sluice::gui::SessionList</name>
+        <message>
+            <source>Follow the newest</source>
+            <translation>跟随最新</translation>
+        </message>
+        <message>
+            <source>Sessions</source>
+            <translation>会话</translation>
+        </message>
+        <message>
+            <source>Session</source>
+            <translation>会话</translation>
+        </message>
+        <message>
+            <source>Seed</source>
+            <translation>种子</translation>
+        </message>
+        <message>
+            <source>Phase</source>
+            <translation>阶段</translation>
+        </message>
+        <message>
+            <source>Steps</source>
+            <translation>步数</translation>
+        </message>
+        <message>
+            <source>Last reward</source>
+            <translation>最近奖励</translation>
+        </message>
+        <message>
+            <source>Started</source>
+            <translation>开始时间</translation>
+        </message>
+        <message>
+            <source>Draw whichever session was started last</source>
+            <translation>总是画出最近启动的会话</translation>
+        </message>
+        <message>
+            <source>Session %1, recipe %2%3</source>
+            <translation>会话 %1,方案 %2%3</translation>
+        </message>
+        <message>
+            <source>, live only</source>
+            <translation>,仅实时</translation>
+        </message>
+        <message>
+            <source>%1 (step %2)</source>
+            <translation>%1(第 %2 步)</translation>
+        </message>
+        <message>
+            <source>no step yet</source>
+            <translation>还没有步</translation>
         </message>
     </context>
     <context>
@@ -1294,10 +1723,6 @@ Every answer and verdict is saved. A session that runs now can be resumed at the
             <translation>正在打开工作区…</translation>
         </message>
         <message>
-            <source>Loading: %1 …</source>
-            <translation>正在加载:%1…</translation>
-        </message>
-        <message>
             <source>Model: %1 (%2, %3)</source>
             <translation>模型:%1(%2,%3)</translation>
         </message>
@@ -1336,6 +1761,10 @@ Every answer and verdict is saved. A session that runs now can be resumed at the
         <message>
             <source>“%1” can&apos;t go on: %2</source>
             <translation>“%1”无法继续:%2</translation>
+        </message>
+        <message>
+            <source>Reading %1 …</source>
+            <translation>正在读取 %1 …</translation>
         </message>
     </context>
     <context>
