@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -145,7 +146,7 @@ class PeftLoader final : public AdapterLoader {
       return invalid_argument("an adapter needs a version above 0; 0 is the base model");
     }
     SLUICE_RETURN_IF_ERROR(check_provenance(folder, weights_->content_hash));
-    SLUICE_ASSIGN_OR_RETURN(const LoraData data, read_peft_folder(folder, weights_->config));
+    SLUICE_ASSIGN_OR_RETURN(const LoraData data, read_adapter(folder, weights_->config));
     return std::shared_ptr<const Adapter>(std::make_shared<LoraAdapter>(weights_->config, data, version));
   }
 
@@ -163,6 +164,12 @@ Result<LoraData> read_peft_folder(const std::string& folder, const ModelConfig& 
   SLUICE_ASSIGN_OR_RETURN(LoraData data, Binder(*file, peft, config).run());
   SLUICE_ASSIGN_OR_RETURN(data.content_hash, sha256_file(tensor_path));
   return data;
+}
+
+Result<LoraData> read_adapter(const std::string& path, const ModelConfig& config) {
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(path, ignored)) return read_gguf_adapter(path, config);
+  return read_peft_folder(path, config);
 }
 
 Result<std::string> write_peft_folder(const std::string& folder, const LoraData& data, const ModelConfig& config,

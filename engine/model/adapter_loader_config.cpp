@@ -48,6 +48,9 @@ class Parser {
   Status bad(const std::string& key, const std::string& what) const {
     return invalid_argument(where_ + ": \"" + key + "\" " + what);
   }
+  static std::string too_high(int rank) {
+    return "is " + std::to_string(rank) + "; Sluice takes ranks up to " + std::to_string(kMaxLoraRank);
+  }
   const Json* find(const char* key) {
     seen_.insert(key);
     const auto it = json_.find(key);
@@ -60,6 +63,7 @@ class Parser {
     const Json* r = find("r");
     if (r == nullptr || !r->is_number_integer() || *r < 1 || *r > 65536) return bad("r", "must be an integer from 1 to 65536");
     out_.rank = r->get<int>();
+    if (out_.rank > kMaxLoraRank) return bad("r", too_high(out_.rank));
     const Json* alpha = find("lora_alpha");
     if (alpha == nullptr || !alpha->is_number() || !std::isfinite(alpha->get<double>())) {
       return bad("lora_alpha", "must be a finite number");
@@ -87,6 +91,7 @@ class Parser {
       if (!ranks->is_object()) return bad("rank_pattern", "must map patterns to ranks");
       for (const auto& [pattern, r] : ranks->items()) {
         if (!r.is_number_integer() || r < 1 || r > 65536) return bad("rank_pattern", "gives \"" + pattern + "\" no rank from 1 to 65536");
+        if (r > kMaxLoraRank) return bad("rank_pattern", too_high(r.get<int>()));
         out_.rank_pattern.emplace_back(pattern, r.get<int>());
       }
     }

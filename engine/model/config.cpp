@@ -61,6 +61,7 @@ Status read_rope(const GgufFile& file, const Keys& keys, ModelConfig& c) {
   c.rope_scaling = kind == "linear" ? RopeScaling::kLinear : RopeScaling::kYarn;
   SLUICE_ASSIGN_OR_RETURN(c.rope_factor, keys.real_or("rope.scaling.factor", 1.0));
   SLUICE_ASSIGN_OR_RETURN(c.rope_original_context, keys.positive_or("rope.scaling.original_context_length", c.context));
+  if (c.rope_scaling == RopeScaling::kYarn) c.rope_magnitude = yarn_magnitude(c.rope_factor);
   return {};
 }
 
@@ -78,19 +79,24 @@ Status refuse_variants(const Keys& keys, const ModelConfig& c) {
   return {};
 }
 
-Status check_heads(const Keys& keys, const ModelConfig& c) {
+}  // namespace
+
+Status check_heads(const ModelConfig& c, const std::string& where, const std::string& kv_heads_key,
+                   const std::string& head_dim_key) {
   if (c.heads % c.kv_heads != 0) {
-    return keys.bad("attention.head_count_kv", "is " + std::to_string(c.kv_heads) + ", which does not divide the " +
-                                                   std::to_string(c.heads) + " heads");
+    return invalid_argument(where + ": " + kv_heads_key + " is " + std::to_string(c.kv_heads) + ", which does not divide the " +
+                            std::to_string(c.heads) + " heads");
   }
   if (c.head_dim % 8 != 0) {
-    return keys.bad("attention.key_length", "gives heads of " + std::to_string(c.head_dim) +
-                                                "; Sluice needs a multiple of 8");
+    return invalid_argument(where + ": " + head_dim_key + " gives heads of " + std::to_string(c.head_dim) +
+                            "; Sluice needs a multiple of 8");
+  }
+  if (static_cast<std::int64_t>(c.heads) * c.head_dim > (1 << 24)) {
+    return invalid_argument(where + ": " + std::to_string(c.heads) + " heads of " + std::to_string(c.head_dim) + " (" +
+                            head_dim_key + ") are more than Sluice can hold");
   }
   return {};
 }
-
-}  // namespace
 
 const char* linear_name(Linear linear) {
   switch (linear) {
@@ -130,6 +136,11 @@ std::int64_t ModelConfig::linear_cols(Linear linear) const {
 
 Result<ModelConfig> config_from_gguf(const GgufFile& file) {
   ModelConfig c;
+  SLUICE_ASSIGN_OR_RETURN(const std::uint32_t parts, file.get_u32_or("split.count", 1));
+  if (parts > 1) {
+    return invalid_argument(file.path() + ": split.count is " + std::to_string(parts) +
+                            "; Sluice reads whole files: join the parts with llama-gguf-split --merge");
+  }
   SLUICE_ASSIGN_OR_RETURN(c.architecture, file.get_string("general.architecture"));
   SLUICE_ASSIGN_OR_RETURN(c.family, family_of(file, c.architecture));
   const Keys keys(file, c.architecture);
@@ -148,7 +159,7 @@ Result<ModelConfig> config_from_gguf(const GgufFile& file) {
     return keys.bad("attention.value_length", "is " + std::to_string(value_dim) + ", unlike the key length " +
                                                   std::to_string(c.head_dim) + "; Sluice needs them equal");
   }
-  SLUICE_RETURN_IF_ERROR(check_heads(keys, c));
+  SLUICE_RETURN_IF_ERROR(check_heads(c, file.path(), keys.name("attention.head_count_kv"), keys.name("attention.key_length")));
   SLUICE_ASSIGN_OR_RETURN(const int rotary, keys.positive_or("rope.dimension_count", c.head_dim));
   if (rotary != c.head_dim) {
     return keys.bad("rope.dimension_count", "is " + std::to_string(rotary) + "; Sluice rotates whole heads of " +
@@ -160,33 +171,68 @@ Result<ModelConfig> config_from_gguf(const GgufFile& file) {
   SLUICE_RETURN_IF_ERROR(read_rope(file, keys, c));
   SLUICE_RETURN_IF_ERROR(refuse_variants(keys, c));
   SLUICE_ASSIGN_OR_RETURN(const GgufTensor* embedding, file.tensor("token_embd.weight"));
+  if (embedding->rows() > (1 << 24)) {
+    return invalid_argument(file.path() + ": token_embd.weight has " + std::to_string(embedding->rows()) + " rows; Sluice takes 16777216");
+  }
   c.vocab = static_cast<int>(embedding->rows());
   return c;
 }
 
-// YaRN: arXiv 2309.00071. Frequencies that turn more than beta_fast times over the original context stay, those under
-// beta_slow are divided by the factor, a linear ramp over the dimension index lies between.
+double yarn_magnitude(double factor, double mscale) {
+  return factor <= 1 ? 1.0 : 0.1 * mscale * std::log(factor) + 1.0;
+}
+
+namespace {
+
+// Dimensions between which YaRN (arXiv 2309.00071) goes over from kept to divided frequencies.
+struct YarnRamp {
+  double low = 0, high = 0;
+
+  explicit YarnRamp(const ModelConfig& c) {
+    const auto correction = [&](double turns) {
+      return c.head_dim * std::log(c.rope_original_context / (turns * 2 * std::numbers::pi)) / (2 * std::log(c.rope_base));
+    };
+    low = correction(c.rope_beta_fast);
+    high = correction(c.rope_beta_slow);
+    if (c.rope_truncate) {
+      low = std::floor(low);
+      high = std::ceil(high);
+    }
+    low = std::max(low, 0.0);
+    high = std::min(high, c.head_dim - 1.0);
+    if (low == high) high += 0.001;
+  }
+  // Frequencies that turn more than beta_fast times over the original context stay, those under beta_slow are divided.
+  double apply(double f, int i, double factor) const {
+    const double ramp = std::min(std::max((i - low) / (high - low), 0.0), 1.0);
+    return f / factor * ramp + f * (1 - ramp);
+  }
+};
+
+// Llama 3.1: short wavelengths stay, long ones are stretched, between them it goes over smoothly.
+double llama3_frequency(double f, const ModelConfig& c) {
+  const double turns = c.rope_original_context * f / (2 * std::numbers::pi);  // over the original context
+  if (turns > c.rope_high_freq) return f;
+  if (turns < c.rope_low_freq) return f / c.rope_factor;
+  const double smooth = (turns - c.rope_low_freq) / (c.rope_high_freq - c.rope_low_freq);
+  return (1 - smooth) * f / c.rope_factor + smooth * f;
+}
+
+}  // namespace
+
 RopeFrequencies rope_frequencies(const ModelConfig& config, const std::vector<float>& factors) {
   const int half = config.head_dim / 2;
   RopeFrequencies out;
   out.inverse.resize(static_cast<std::size_t>(half));
-  const auto correction = [&](double turns) {
-    return config.head_dim * std::log(config.rope_original_context / (turns * 2 * std::numbers::pi)) /
-           (2 * std::log(config.rope_base));
-  };
-  double low = 0, high = 0;
-  if (config.rope_scaling == RopeScaling::kYarn) {
-    low = std::max(std::floor(correction(32.0)), 0.0);
-    high = std::min(std::ceil(correction(1.0)), config.head_dim - 1.0);
-    if (low == high) high += 0.001;
-    if (config.rope_factor > 1) out.magnitude = static_cast<float>(0.1 * std::log(config.rope_factor) + 1.0);
-  }
+  out.magnitude = static_cast<float>(config.rope_magnitude);
+  const YarnRamp ramp(config);
   for (int i = 0; i < half; ++i) {
     double f = 1.0 / std::pow(config.rope_base, 2.0 * i / config.head_dim);
-    if (config.rope_scaling == RopeScaling::kLinear) f /= config.rope_factor;
-    if (config.rope_scaling == RopeScaling::kYarn) {
-      const double ramp = std::min(std::max((i - low) / (high - low), 0.0), 1.0);
-      f = f / config.rope_factor * ramp + f * (1 - ramp);
+    switch (config.rope_scaling) {
+      case RopeScaling::kNone: break;
+      case RopeScaling::kLinear: f /= config.rope_factor; break;
+      case RopeScaling::kYarn: f = ramp.apply(f, i, config.rope_factor); break;
+      case RopeScaling::kLlama3: f = llama3_frequency(f, config); break;
     }
     if (!factors.empty()) f /= factors[static_cast<std::size_t>(i)];
     out.inverse[static_cast<std::size_t>(i)] = static_cast<float>(f);

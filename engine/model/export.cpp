@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "model/export.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/durable_file.h"
@@ -9,21 +10,47 @@
 
 namespace sluice {
 
-Status export_peft(const std::string& adapter_folder, const Model& model, const std::string& base_model_name,
-                   const std::string& destination) {
-  const std::shared_ptr<const TransformerWeights> weights = model_weights(model);
-  if (weights == nullptr) return unavailable("this model has no adapters to export");
-  SLUICE_RETURN_IF_ERROR(check_provenance(adapter_folder, weights->content_hash));
-  SLUICE_ASSIGN_OR_RETURN(const LoraData data, read_peft_folder(adapter_folder, weights->config));
+namespace {
+
+Status write_to_new_folder(const LoraData& data, const ModelConfig& config, const std::string& base_model_name,
+                           const std::string& destination) {
   std::error_code error;
   if (std::filesystem::exists(destination, error) && !std::filesystem::is_empty(destination, error)) {
     return conflict(destination + " is not empty; name a new folder");
   }
   std::filesystem::create_directories(destination, error);
   if (error) return unavailable(destination + " can't be created: " + error.message());
-  const Result<std::string> written = write_peft_folder(destination, data, weights->config, base_model_name);
+  const Result<std::string> written = write_peft_folder(destination, data, config, base_model_name);
   if (!written.ok()) return written.status();
   return sync_directory(destination);
+}
+
+}  // namespace
+
+Status export_peft(const std::string& adapter_folder, const Model& model, const std::string& base_model_name,
+                   const std::string& destination) {
+  const std::shared_ptr<const TransformerWeights> weights = model_weights(model);
+  if (weights == nullptr) return unavailable("this model has no adapters to export");
+  SLUICE_RETURN_IF_ERROR(check_provenance(adapter_folder, weights->content_hash));
+  SLUICE_ASSIGN_OR_RETURN(const LoraData data, read_peft_folder(adapter_folder, weights->config));
+  return write_to_new_folder(data, weights->config, base_model_name, destination);
+}
+
+Result<ImportedAdapter> import_adapter(const std::string& path, const Model& model, const std::string& base_model_name,
+                                       const std::string& destination) {
+  const std::shared_ptr<const TransformerWeights> weights = model_weights(model);
+  if (weights == nullptr) return unavailable("this model takes no adapters");
+  SLUICE_RETURN_IF_ERROR(check_provenance(path, weights->content_hash));
+  SLUICE_ASSIGN_OR_RETURN(const LoraData data, read_adapter(path, weights->config));
+  SLUICE_RETURN_IF_ERROR(write_to_new_folder(data, weights->config, base_model_name, destination));
+  ImportedAdapter imported;
+  imported.modules = static_cast<int>(data.modules.size());
+  for (const LoraFactors& f : data.modules) {
+    imported.rank = std::max(imported.rank, f.rank);
+    imported.bytes += static_cast<std::int64_t>((f.a.size() + f.b.size()) * sizeof(float));
+  }
+  imported.warnings = data.warnings;
+  return imported;
 }
 
 }  // namespace sluice

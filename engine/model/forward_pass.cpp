@@ -302,6 +302,8 @@ const float* ForwardPass::logits(std::span<const RowRef> rows) {
   quantize_activations(head_in_.data(), n, head.cols, head.cols, head_blocks_);
   pool_.run(head.rows, kOutputGrain, [&](std::int64_t begin, std::int64_t end, int) {
     matvec_rows(head.type, head.data, begin, end, head_blocks_, logits_.data(), head.rows);
+    if (head.bias == nullptr) return;
+    for (std::int64_t r = 0; r < n; ++r) add_in_place(head.bias + begin, end - begin, logits_.data() + r * head.rows + begin);
   });
   return logits_.data();
 }

@@ -3,6 +3,7 @@
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/mm.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -50,6 +51,7 @@ void each_tile(const WeightMatrix& head, const at::Tensor& hidden, const Fn& fn)
       const std::int64_t rows = std::min(kTileRows, m - row);
       at::Tensor logits = scratch.narrow(0, 0, rows * entries).view({rows, entries});
       at::mm_out(logits, hidden.narrow(0, row, rows), panel.t());
+      if (head.bias != nullptr) logits.add_(at::from_blob(const_cast<float*>(head.bias + entry), {entries}, at::kFloat));
       fn(Tile{row, rows, entry, entries, logits, panel});
     }
   }

@@ -13,6 +13,8 @@
 
 namespace sluice {
 
+inline constexpr int kMaxLoraRank = 256;  // serving.md 3.4
+
 // A module list as PEFT writes it: names, each exact or a suffix after a dot; or a pattern that must match in full.
 struct ModuleMatch {
   std::vector<std::string> names;

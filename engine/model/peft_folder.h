@@ -19,6 +19,12 @@ namespace sluice {
 // bind. kCorrupt: a damaged file.
 Result<LoraData> read_peft_folder(const std::string& folder, const ModelConfig& config);
 
+// A LoRA file as llama.cpp's converter writes it (alpha / rank; q and k of the llama family pair-interleaved). Errors as
+// above.
+Result<LoraData> read_gguf_adapter(const std::string& path, const ModelConfig& config);
+// Whichever of the two `path` is: a file is taken for GGUF, anything else for a PEFT folder.
+Result<LoraData> read_adapter(const std::string& path, const ModelConfig& config);
+
 // Writes both files into an existing folder and fsyncs them; equal data gives equal bytes. Sets nothing else: the
 // provenance file and the rename are the caller's. Returns the SHA-256 of adapter_model.safetensors.
 Result<std::string> write_peft_folder(const std::string& folder, const LoraData& data, const ModelConfig& config,
@@ -31,7 +37,7 @@ Status write_provenance(const std::string& folder, const std::string& base_hash,
 // OK when the folder has no provenance file. kInvalidArgument: made for another base. kCorrupt: a file's hash differs.
 Status check_provenance(const std::string& folder, const std::string& base_hash);
 
-// For Model::adapter_loader(): read_peft_folder + check_provenance -> LoraAdapter.
+// For Model::adapter_loader(): read_adapter + check_provenance -> LoraAdapter.
 std::unique_ptr<AdapterLoader> make_adapter_loader(std::shared_ptr<const TransformerWeights> weights);
 
 }  // namespace sluice

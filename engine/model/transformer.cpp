@@ -33,8 +33,10 @@ class TransformerModel final : public Model {
 };
 
 // "SmolLM2-135M-Instruct" of ".../SmolLM2-135M-Instruct.Q4_1.gguf": general.name in files is often a training label.
-std::string file_name_of_model(const std::string& path, const std::string& quantisation) {
-  std::string name = std::filesystem::path(path).stem().string();
+std::string file_name_of_model(const ModelFile& file, const std::string& quantisation) {
+  std::error_code ignored;
+  if (file.folder != nullptr) return std::filesystem::canonical(file.path, ignored).filename().string();
+  std::string name = std::filesystem::path(file.path).stem().string();
   const auto lower = [](std::string s) {
     for (char& c : s) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     return s;
@@ -46,9 +48,9 @@ std::string file_name_of_model(const std::string& path, const std::string& quant
   return name;
 }
 
-ModelInfo describe(const TransformerWeights& w, const std::string& path, const LoadOptions& options) {
+ModelInfo describe(const TransformerWeights& w, const ModelFile& file, const LoadOptions& options) {
   ModelInfo info;
-  info.name = options.name.empty() ? file_name_of_model(path, w.quantisation) : options.name;
+  info.name = options.name.empty() ? file_name_of_model(file, w.quantisation) : options.name;
   info.architecture = w.config.architecture;
   info.content_hash = w.content_hash;
   info.quantisation = w.quantisation;
@@ -65,9 +67,9 @@ ModelInfo describe(const TransformerWeights& w, const std::string& path, const L
 
 Result<LoadedModel> load_model(const std::string& path, const LoadOptions& options) {
   LoadedModel loaded;
-  SLUICE_ASSIGN_OR_RETURN(loaded.file, GgufFile::open(path));
+  SLUICE_ASSIGN_OR_RETURN(loaded.file, open_model_file(path));
   SLUICE_ASSIGN_OR_RETURN(std::shared_ptr<const TransformerWeights> weights, load_weights(loaded.file));
-  ModelInfo info = describe(*weights, path, options);
+  ModelInfo info = describe(*weights, loaded.file, options);
   loaded.model = std::make_shared<TransformerModel>(std::move(weights), std::move(info));
   return loaded;
 }

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "model/format/gguf.h"
+#include "model/model_file.h"
 #include "model_api/model.h"
 
 namespace sluice {
@@ -19,10 +19,11 @@ struct LoadOptions {
 
 struct LoadedModel {
   std::shared_ptr<const Model> model;
-  std::shared_ptr<const GgufFile> file;  // metadata, for the tokenizer and the chat template
+  ModelFile file;  // for the tokenizer and the chat template
 };
 
-// GGUF, versions 2 and 3; llama, qwen2 and qwen3 architectures. Blocks while the file is hashed (about 0.3 s for 100 MB).
+// A GGUF file (version 2 or 3) or a Hugging Face folder; llama, qwen2 and qwen3 architectures. Blocks while the files are
+// hashed (about 0.3 s for 100 MB).
 // Errors name the file and what in it can't be used.
 Result<LoadedModel> load_model(const std::string& path, const LoadOptions& options = {});
 

@@ -6,64 +6,63 @@
 #include <cstring>
 #include <map>
 
-#include "base/sha256.h"
 #include "model/kernels/dequant.h"
+#include "model/kernels/finite.h"
+#include "model/weight_source.h"
 
 namespace sluice {
 namespace {
 
-const char* gguf_name(Linear linear) {
-  switch (linear) {
-    case Linear::kQ: return "attn_q";
-    case Linear::kK: return "attn_k";
-    case Linear::kV: return "attn_v";
-    case Linear::kO: return "attn_output";
-    case Linear::kGate: return "ffn_gate";
-    case Linear::kUp: return "ffn_up";
-    case Linear::kDown: return "ffn_down";
-  }
-  return "unknown";
-}
-
-std::string shape_text(std::int64_t rows, std::int64_t cols) {
-  return std::to_string(rows) + " x " + std::to_string(cols);
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  std::string text;
+  for (const std::int64_t length : shape) text += (text.empty() ? "" : " x ") + std::to_string(length);
+  return text.empty() ? "a single number" : text;
 }
 
 class Loader {
  public:
-  explicit Loader(std::shared_ptr<const GgufFile> file) : file_(*file), w_(std::make_shared<TransformerWeights>()) {
-    w_->file = std::move(file);
+  Loader(const ModelFile& file, WeightSource source) : file_(file), source_(std::move(source)), w_(std::make_shared<TransformerWeights>()) {
+    w_->config = file.config;
+    w_->file = file.gguf;
+    w_->folder = file.folder;
   }
 
   Result<std::shared_ptr<const TransformerWeights>> run() {
-    SLUICE_ASSIGN_OR_RETURN(w_->config, config_from_gguf(file_));
     const ModelConfig& c = w_->config;
-    SLUICE_ASSIGN_OR_RETURN(w_->embedding, matrix("token_embd.weight", c.vocab, c.hidden));
-    w_->head = w_->embedding;
-    if (file_.find_tensor("output.weight") != nullptr) {
-      SLUICE_ASSIGN_OR_RETURN(w_->head, matrix("output.weight", c.vocab, c.hidden));
+    if (static_cast<std::size_t>(c.layers) > source_.tensors().size()) {
+      return invalid_argument("'" + source_.path() + "' is said to have " + std::to_string(c.layers) + " layers, but holds only " +
+                              std::to_string(source_.tensors().size()) + " tensors");
     }
-    SLUICE_ASSIGN_OR_RETURN(w_->final_norm, vector("output_norm.weight", c.hidden));
+    SLUICE_ASSIGN_OR_RETURN(w_->embedding, matrix("model.embed_tokens.weight", c.vocab, c.hidden));
+    SLUICE_RETURN_IF_ERROR(read_head());
+    SLUICE_ASSIGN_OR_RETURN(w_->final_norm, vector("model.norm.weight", c.hidden));
     w_->layers.resize(static_cast<std::size_t>(c.layers));
     for (int i = 0; i < c.layers; ++i) SLUICE_RETURN_IF_ERROR(read_layer(i));
     SLUICE_RETURN_IF_ERROR(read_rope());
     SLUICE_RETURN_IF_ERROR(refuse_unused());
     summarise();
-    SLUICE_ASSIGN_OR_RETURN(w_->content_hash, sha256_file(file_.path()));
+    SLUICE_ASSIGN_OR_RETURN(w_->content_hash, file_.content_hash());
     return std::shared_ptr<const TransformerWeights>(std::move(w_));
   }
 
  private:
-  Status bad(const std::string& tensor, const std::string& what) const {
-    return invalid_argument(file_.path() + ": tensor " + tensor + " " + what);
+  Status bad(const StoredTensor& tensor, const std::string& what) const {
+    return invalid_argument("'" + source_.path() + "': tensor '" + tensor.name + "' " + what);
+  }
+
+  // A tensor of exactly this shape whose numbers are finite.
+  Result<const StoredTensor*> take(const std::string& name, const std::vector<std::int64_t>& shape) {
+    SLUICE_ASSIGN_OR_RETURN(const StoredTensor* t, source_.tensor(name));
+    if (t->shape != shape) return bad(*t, "is " + shape_text(t->shape) + "; the model's settings ask for " + shape_text(shape));
+    if (t->elements() % block_values(t->type) != 0 || !all_finite(t->type, t->bytes.data(), t->elements())) {
+      return bad(*t, "holds numbers that are not finite: the file is damaged, or the model was saved while broken");
+    }
+    used_.push_back(t->name);
+    return t;
   }
 
   Result<WeightMatrix> matrix(const std::string& name, std::int64_t rows, std::int64_t cols) {
-    SLUICE_ASSIGN_OR_RETURN(const GgufTensor* t, file_.tensor(name));
-    if (t->shape.size() != 2 || t->rows() != rows || t->cols() != cols) {
-      return bad(name, "is " + shape_text(t->rows(), t->cols()) + "; the metadata ask for " + shape_text(rows, cols));
-    }
-    used_.push_back(name);
+    SLUICE_ASSIGN_OR_RETURN(const StoredTensor* t, take(name, {rows, cols}));
     WeightMatrix m;
     m.type = t->type;
     m.data = t->bytes.data();
@@ -74,12 +73,9 @@ class Loader {
 
   // A vector in f32; borrowed where the file has it so.
   Result<const float*> vector(const std::string& name, std::int64_t n) {
-    SLUICE_ASSIGN_OR_RETURN(const GgufTensor* t, file_.tensor(name));
-    if (t->rows() != 1 || t->cols() != n) {
-      return bad(name, "is " + shape_text(t->rows(), t->cols()) + "; the metadata ask for " + std::to_string(n) + " values");
-    }
-    used_.push_back(name);
-    if (t->type == BlockType::kF32) return reinterpret_cast<const float*>(t->bytes.data());
+    SLUICE_ASSIGN_OR_RETURN(const StoredTensor* t, take(name, {n}));
+    const bool aligned = reinterpret_cast<std::uintptr_t>(t->bytes.data()) % alignof(float) == 0;
+    if (t->type == BlockType::kF32 && aligned) return reinterpret_cast<const float*>(t->bytes.data());
     float* out = own(static_cast<std::size_t>(n));
     dequantize_row(t->type, t->bytes.data(), n, out);
     return out;
@@ -90,24 +86,38 @@ class Loader {
     return reinterpret_cast<float*>(w_->owned.back().data());
   }
 
+  // The stored head; the embedding where the model ties them and none is stored.
+  Status read_head() {
+    const ModelConfig& c = w_->config;
+    w_->head = w_->embedding;
+    if (source_.find("lm_head.weight") != nullptr || !c.tied.value_or(true)) {
+      SLUICE_ASSIGN_OR_RETURN(w_->head, matrix("lm_head.weight", c.vocab, c.hidden));
+    }
+    if (source_.find("lm_head.bias") != nullptr) {
+      SLUICE_ASSIGN_OR_RETURN(w_->head.bias, vector("lm_head.bias", c.vocab));
+    }
+    return {};
+  }
+
   Status read_layer(int i) {
     LayerWeights& layer = w_->layers[static_cast<std::size_t>(i)];
     const ModelConfig& c = w_->config;
-    const std::string prefix = "blk." + std::to_string(i) + ".";
+    const std::string prefix = "model.layers." + std::to_string(i) + ".";
     for (const Linear l : kAllLinears) {
       WeightMatrix& m = layer.linears[static_cast<std::size_t>(l)];
-      const std::string name = prefix + gguf_name(l);
+      const std::string name = module_path(i, l);
       SLUICE_ASSIGN_OR_RETURN(m, matrix(name + ".weight", c.linear_rows(l), c.linear_cols(l)));
-      if (file_.find_tensor(name + ".bias") != nullptr) {
+      const bool stored = source_.find(name + ".bias") != nullptr;
+      if (c.biases[static_cast<std::size_t>(l)].value_or(stored)) {
         SLUICE_ASSIGN_OR_RETURN(m.bias, vector(name + ".bias", m.rows));
       }
-      if (c.family == ModelFamily::kLlama && (l == Linear::kQ || l == Linear::kK)) restore_rows(m);
+      if (source_.is_gguf() && c.family == ModelFamily::kLlama && (l == Linear::kQ || l == Linear::kK)) restore_rows(m);
     }
-    SLUICE_ASSIGN_OR_RETURN(layer.attention_norm, vector(prefix + "attn_norm.weight", c.hidden));
-    SLUICE_ASSIGN_OR_RETURN(layer.ffn_norm, vector(prefix + "ffn_norm.weight", c.hidden));
+    SLUICE_ASSIGN_OR_RETURN(layer.attention_norm, vector(prefix + "input_layernorm.weight", c.hidden));
+    SLUICE_ASSIGN_OR_RETURN(layer.ffn_norm, vector(prefix + "post_attention_layernorm.weight", c.hidden));
     if (c.qk_norm()) {
-      SLUICE_ASSIGN_OR_RETURN(layer.q_norm, vector(prefix + "attn_q_norm.weight", c.head_dim));
-      SLUICE_ASSIGN_OR_RETURN(layer.k_norm, vector(prefix + "attn_k_norm.weight", c.head_dim));
+      SLUICE_ASSIGN_OR_RETURN(layer.q_norm, vector(prefix + "self_attn.q_norm.weight", c.head_dim));
+      SLUICE_ASSIGN_OR_RETURN(layer.k_norm, vector(prefix + "self_attn.k_norm.weight", c.head_dim));
     }
     return {};
   }
@@ -134,12 +144,12 @@ class Loader {
 
   Status read_rope() {
     std::vector<float> factors;
-    if (file_.find_tensor("rope_freqs.weight") != nullptr) {
+    if (const StoredTensor* stored = source_.find("rope_freqs.weight")) {
       const int half = w_->config.head_dim / 2;
       SLUICE_ASSIGN_OR_RETURN(const float* values, vector("rope_freqs.weight", half));
       factors.assign(values, values + half);
       for (const float f : factors) {
-        if (!std::isfinite(f) || f <= 0) return bad("rope_freqs.weight", "holds a factor that is not above 0");
+        if (!std::isfinite(f) || f <= 0) return bad(*stored, "holds a factor that is not above 0");
       }
     }
     w_->rope = rope_frequencies(w_->config, factors);
@@ -151,23 +161,25 @@ class Loader {
     std::vector<std::string> sorted = used_;
     std::sort(sorted.begin(), sorted.end());
     std::string unused;
-    for (const GgufTensor& t : file_.tensors()) {
+    for (const StoredTensor& t : source_.tensors()) {
       if (std::binary_search(sorted.begin(), sorted.end(), t.name)) continue;
       if (t.name.find(".rope_freqs") != std::string::npos || t.name.find("rotary_emb") != std::string::npos) continue;
       unused += (unused.empty() ? "" : ", ") + t.name;
       if (unused.size() > 400) break;
     }
     if (unused.empty()) return {};
-    return invalid_argument(file_.path() + ": tensors that a " + w_->config.architecture +
+    return invalid_argument("'" + source_.path() + "': tensors that this " + w_->config.architecture +
                             " model does not have: " + unused + "; this variant is not supported");
   }
 
   void summarise() {
     std::map<BlockType, std::int64_t> share;
-    for (const GgufTensor& t : file_.tensors()) {
-      w_->parameters += t.rows() * t.cols();
+    for (const StoredTensor& t : source_.tensors()) {
+      w_->parameters += t.elements();
       w_->bytes += static_cast<std::int64_t>(t.bytes.size());
-      if (t.shape.size() == 2 && t.name.starts_with("blk.")) share[t.type] += t.rows() * t.cols();
+    }
+    for (const LayerWeights& layer : w_->layers) {
+      for (const WeightMatrix& m : layer.linears) share[m.type] += m.rows * m.cols;
     }
     BlockType most = w_->embedding.type;
     for (const auto& [type, n] : share) {
@@ -176,15 +188,17 @@ class Loader {
     w_->quantisation = block_type_name(most);
   }
 
-  const GgufFile& file_;
+  const ModelFile& file_;
+  const WeightSource source_;
   std::shared_ptr<TransformerWeights> w_;
   std::vector<std::string> used_;
 };
 
 }  // namespace
 
-Result<std::shared_ptr<const TransformerWeights>> load_weights(std::shared_ptr<const GgufFile> file) {
-  return Loader(std::move(file)).run();
+Result<std::shared_ptr<const TransformerWeights>> load_weights(const ModelFile& file) {
+  SLUICE_ASSIGN_OR_RETURN(WeightSource source, file.weights());
+  return Loader(file, std::move(source)).run();
 }
 
 }  // namespace sluice

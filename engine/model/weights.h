@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The frozen weights of a model: named matrices whose blocks stay as they are in the mapped GGUF file, used by serving
+// The frozen weights of a model: named matrices that stay as they are in the mapped files, used by serving
 // (kernels/matvec.h) and by training (frozen_linear_at.h) alike. Immutable after load; any thread may read them.
 #pragma once
 
@@ -13,7 +13,7 @@
 #include "base/block_type.h"
 #include "base/result.h"
 #include "model/config.h"
-#include "model/format/gguf.h"
+#include "model/model_file.h"
 
 namespace sluice {
 
@@ -43,21 +43,23 @@ struct LayerWeights {
 struct TransformerWeights {
   ModelConfig config;
   WeightMatrix embedding;  // [vocab, hidden]
-  WeightMatrix head;       // [vocab, hidden]; the embedding itself where the file ties them
+  WeightMatrix head;       // [vocab, hidden]; the embedding itself where the model ties them
   const float* final_norm = nullptr;
   std::vector<LayerWeights> layers;
   RopeFrequencies rope;
   std::int64_t parameters = 0;
   std::int64_t bytes = 0;        // of all tensors
   std::string quantisation;      // block type of most linear weights
-  std::string content_hash;      // SHA-256 of the file
-  std::shared_ptr<const GgufFile> file;  // keeps the mapping
+  std::string content_hash;      // ModelFile::content_hash
+  std::shared_ptr<const GgufFile> file;              // one of the two keeps the mapping
+  std::shared_ptr<const SafetensorsFolder> folder;
   std::vector<std::vector<std::byte>> owned;  // what could not be borrowed: reordered q and k rows, norms not in f32
 };
 
-// q and k rows of `llama` files are stored pair-interleaved; they come back in Hugging Face order, so that adapters mean
-// the same on every base and the rotary embedding is always the split one. Errors name the tensor and what is wrong.
-Result<std::shared_ptr<const TransformerWeights>> load_weights(std::shared_ptr<const GgufFile> file);
+// q and k rows of `llama` GGUF files are stored pair-interleaved; they come back in Hugging Face order, so that adapters mean
+// the same on every base and the rotary embedding is always the split one. Errors name the tensor and what is wrong,
+// a number that is not finite included.
+Result<std::shared_ptr<const TransformerWeights>> load_weights(const ModelFile& file);
 
 // The weights behind a Model that load_model() made; null for any other implementation.
 std::shared_ptr<const TransformerWeights> model_weights(const Model& model);

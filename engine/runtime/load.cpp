@@ -7,8 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "model/config.h"
-#include "model/format/gguf.h"
+#include "model/model_file.h"
 #include "model/transformer.h"
 
 namespace sluice {
@@ -82,7 +81,10 @@ Result<LoadedSystem> load_system(const std::string& path) {
   system.path = path;
   SLUICE_ASSIGN_OR_RETURN(LoadedModel loaded, load_model(path));
   system.model = std::move(loaded.model);
-  SLUICE_ASSIGN_OR_RETURN(const Vocabulary vocabulary, vocabulary_of(*loaded.file));
+  if (loaded.file.gguf == nullptr) {
+    return unavailable(path + ": this build reads the weights of Hugging Face folders, but not their tokenizer.json; use a GGUF file");
+  }
+  SLUICE_ASSIGN_OR_RETURN(const Vocabulary vocabulary, vocabulary_of(*loaded.file.gguf));
   SLUICE_ASSIGN_OR_RETURN(system.tokenizer, Tokenizer::create(vocabulary));
   if (system.tokenizer->size() > system.model->info().vocab_size) {
     return invalid_argument(path + ": the vocabulary has " + std::to_string(system.tokenizer->size()) +
@@ -115,14 +117,14 @@ std::string find_bundled_model() {
 }
 
 Result<std::int64_t> estimate_memory(const std::string& path, std::int64_t kv_tokens) {
-  SLUICE_ASSIGN_OR_RETURN(const std::shared_ptr<const GgufFile> file, GgufFile::open(path));
-  SLUICE_ASSIGN_OR_RETURN(const ModelConfig config, config_from_gguf(*file));
+  SLUICE_ASSIGN_OR_RETURN(const ModelFile file, open_model_file(path));
+  const ModelConfig& config = file.config;
   const std::int64_t kv = kv_tokens * 2 * config.layers * config.kv_size() * static_cast<std::int64_t>(sizeof(float));
   // Activations of a training micro-batch, adapter with gradient and moments, panels, the program: learning.md §9.
   const std::int64_t training = 2048 * (static_cast<std::int64_t>(config.layers) * config.hidden + 12 * config.ffn) *
                                 static_cast<std::int64_t>(sizeof(float));
   constexpr std::int64_t kProgram = 200 << 20;
-  return static_cast<std::int64_t>(file->file_size()) + kv + training + kProgram;
+  return file.bytes + kv + training + kProgram;
 }
 
 std::int64_t available_memory() { return proc_value_kb("/proc/meminfo", "MemAvailable:") * 1024; }

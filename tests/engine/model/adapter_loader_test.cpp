@@ -37,7 +37,7 @@ void expect_refused(const Json& change, const std::string& named) {
   EXPECT_NE(parsed.status().message().find("adapter_config.json"), std::string::npos);
 }
 
-TEST(PeftConfigTest, RefusesByName) {
+TEST(PeftConfigTest, LRA8_RefusesDoraAndOthersByName) {
   for (const char* key : {"peft_type", "r", "lora_alpha"}) expect_refused({{key, nullptr}}, key);
   expect_refused({{"peft_type", "IA3"}}, "peft_type");
   expect_refused({{"r", 0}}, "\"r\"");
@@ -113,7 +113,7 @@ TEST(PeftConfigTest, TargetsAreNamesSuffixesOrPatterns) {
   EXPECT_FALSE(module_settings(*parse(j), 0, Linear::kQ).ok() && module_settings(*parse(j), 0, Linear::kQ)->has_value());
 }
 
-TEST(PeftConfigTest, ScaleIsAlphaOverRankOrItsRoot) {
+TEST(PeftConfigTest, LRA5_LRA6_ScaleIsAlphaOverRankOrItsRoot) {
   EXPECT_DOUBLE_EQ(lora_scale(16, 32, false), 2);
   EXPECT_DOUBLE_EQ(lora_scale(16, 32, true), 8);
 }
@@ -180,7 +180,46 @@ void broken(const std::string& to, const std::function<void(std::vector<SafeTens
   ASSERT_TRUE(write_safetensors(to + "/adapter_model.safetensors", tensors).ok());
 }
 
-TEST(PeftFolder, RefusesWhatDoesNotBindWithTheFullList) {
+TEST(PeftConfigTest, LRA7_RankAboveTheLimitIsRefused) {
+  expect_refused({{"r", 257}}, "\"r\" is 257; Sluice takes ranks up to 256");
+  expect_refused({{"rank_pattern", {{"q_proj", 300}}}}, "\"rank_pattern\" is 300");
+  Json j = base_config();
+  j["r"] = 256;
+  EXPECT_TRUE(parse(j).ok());
+}
+
+// Keys of another prefix (saved without PEFT's wrapper), of another architecture, and one left over.
+TEST(PeftFolder, LRA4_WrongPrefixOrArchitectureOrLeftoverIsRefusedWithTheList) {
+  const sluice::testing::TempFolder folder;
+  const std::string to = folder.path();
+  std::vector<std::string> names;
+  const auto refused = [&](const std::string& from, const std::string& with) {
+    names.clear();
+    broken(to, [&](auto& tensors) {
+      for (auto& t : tensors) {
+        if (const auto at = t.name.find(from); at != std::string::npos) t.name.replace(at, from.size(), with);
+        names.push_back(t.name);
+      }
+    });
+    const auto data = read_peft_folder(to, tiny());
+    EXPECT_FALSE(data.ok());
+    return data.ok() ? std::string() : data.status().message();
+  };
+  for (const auto& [from, with] : {std::pair("base_model.model.", "base_model."), std::pair("self_attn.", "attn."), std::pair("layers.", "h.")}) {
+    const std::string message = refused(from, with);
+    int listed = 0;
+    for (const std::string& name : names) {
+      if (name.find(with) == std::string::npos) continue;
+      EXPECT_NE(message.find(name), std::string::npos) << name;
+      ++listed;
+    }
+    EXPECT_GT(listed, 0);
+  }
+  const std::string leftover = refused("layers.1.mlp.up_proj", "layers.7.mlp.up_proj");
+  EXPECT_NE(leftover.find("layers.7.mlp.up_proj.lora_A"), std::string::npos) << leftover;
+}
+
+TEST(PeftFolder, LRA4_RefusesWhatDoesNotBindWithTheFullList) {
   const sluice::testing::TempFolder folder;
   const std::string to = folder.path();
   broken(to, [](auto& tensors) {

@@ -67,10 +67,10 @@ TEST(Config, ReadsShapesAndDefaults) {
 
 TEST(Config, RefusesNamingKeyAndValue) {
   expect_refused({{"general.architecture", std::string("mamba")}}, "mamba", "llama, qwen2 and qwen3");
-  expect_refused({{"llama.block_count", std::uint32_t{0}}}, "llama.block_count", "0");
-  expect_refused({{"llama.attention.head_count", std::uint32_t{0}}}, "llama.attention.head_count", "0");
-  expect_refused({{"llama.attention.head_count_kv", std::uint32_t{3}}}, "llama.attention.head_count_kv", "3");
-  expect_refused({{"llama.attention.head_count", std::uint32_t{5}}}, "llama.attention.head_count", "5");
+  expect_refused({{"split.count", std::uint16_t{3}}}, "split.count", "3");
+  expect_refused({{"llama.attention.head_count", std::uint32_t{1u << 20}}, {"llama.attention.head_count_kv", std::uint32_t{1}},
+                  {"llama.attention.key_length", std::uint32_t{1u << 12}}, {"llama.attention.value_length", std::uint32_t{1u << 12}}},
+                 "key_length", "1048576");
   expect_refused({{"llama.attention.value_length", std::uint32_t{8}}}, "value_length", "8");
   expect_refused({{"llama.rope.dimension_count", std::uint32_t{8}}}, "rope.dimension_count", "8");
   expect_refused({{"llama.rope.scaling.type", std::string("longrope")}}, "rope.scaling.type", "longrope");
@@ -78,6 +78,41 @@ TEST(Config, RefusesNamingKeyAndValue) {
   expect_refused({{"llama.rope.freq_base", 0.0f}}, "rope.freq_base", "0");
   expect_refused({{"llama.attention.sliding_window", std::uint32_t{512}}}, "sliding_window", "512");
   expect_refused({{"llama.expert_count", std::uint32_t{8}}}, "expert_count", "8");
+}
+
+TEST(Config, CFG9_NoLayersNoHeadsHeadsThatDontDivide) {
+  expect_refused({{"llama.block_count", std::uint32_t{0}}}, "llama.block_count", "0");
+  expect_refused({{"llama.attention.head_count", std::uint32_t{0}}}, "llama.attention.head_count", "0");
+  expect_refused({{"llama.attention.head_count_kv", std::uint32_t{3}}}, "llama.attention.head_count_kv", "3");
+  expect_refused({{"llama.attention.head_count", std::uint32_t{5}}}, "llama.attention.head_count", "5");
+  const auto from_json = [](const std::string& change) {
+    const std::string start = R"({"model_type":"llama","num_hidden_layers":2,"hidden_size":64,"intermediate_size":128,"vocab_size":32,)";
+    const auto c = config_from_json(start + R"("num_attention_heads":4,"num_key_value_heads":2,)" + change + "}", "config.json");
+    return c.ok() ? std::string("accepted") : c.status().message();
+  };
+  EXPECT_EQ(from_json(R"("head_dim":16)"), "accepted");
+  EXPECT_EQ(from_json(R"("num_hidden_layers":0)"), "config.json: num_hidden_layers is 0; a model needs 1 to 16777216");
+  EXPECT_EQ(from_json(R"("num_attention_heads":0)"), "config.json: num_attention_heads is 0; a model needs 1 to 16777216");
+  EXPECT_EQ(from_json(R"("num_key_value_heads":3)"), "config.json: num_key_value_heads is 3, which does not divide the 4 heads");
+  EXPECT_EQ(from_json(R"("num_attention_heads":5)"), "config.json: num_attention_heads is 5, which does not divide hidden_size 64");
+  for (const char* value : {"-1", "\"2\"", "true", "1e400", "2.5", "[]", "18446744073709551615", "-9223372036854775808"}) {
+    const std::string message = from_json(std::string(R"("num_hidden_layers":)") + value);
+    EXPECT_NE(message.find(value == std::string("1e400") ? "JSON" : "num_hidden_layers"), std::string::npos) << message;
+  }
+}
+
+TEST(Config, DamagedConfigJsonIsRefused) {
+  for (const std::string& text : {std::string(), std::string("null"), std::string("[]"), std::string("\"llama\""), std::string("{\"model_type\":\"llama\""),
+                                  std::string("{\"model_type\":\"\xff\"}"), std::string(1000, '{'), std::string(100000, '[')}) {
+    const auto c = config_from_json(text, "/m/config.json");
+    ASSERT_FALSE(c.ok()) << text.substr(0, 40);
+    EXPECT_NE(c.status().message().find("/m/config.json"), std::string::npos) << c.status().message();
+  }
+  for (const char* value : {"7", "null", "[\"llama\"]", "\"\"", "{}"}) {
+    const auto c = config_from_json(std::string("{\"model_type\":") + value + "}", "/m/config.json");
+    ASSERT_FALSE(c.ok()) << value;
+    EXPECT_NE(c.status().message().find("model_type"), std::string::npos) << c.status().message();
+  }
 }
 
 TEST(Config, RopeFrequenciesFollowTheirRule) {
@@ -93,6 +128,7 @@ TEST(Config, RopeFrequenciesFollowTheirRule) {
   // transformers 5.24: head size 64, base 1e6, factor 4, original context 32768.
   c.rope_scaling = RopeScaling::kYarn;
   c.rope_original_context = 32768;
+  c.rope_magnitude = yarn_magnitude(c.rope_factor);
   const RopeFrequencies yarn = rope_frequencies(c, {});
   const std::map<int, float> want = {{0, 1.0f},          {8, 0.031622779f},   {12, 0.0051547955f},
                                       {16, 0.00058333337f}, {20, 4.4456985e-05f}, {31, 3.8498163e-07f}};
@@ -102,10 +138,15 @@ TEST(Config, RopeFrequenciesFollowTheirRule) {
 
 TEST(Weights, RefuseWhatIsMissingMisshapenOrUnknown) {
   const sluice::testing::TempFolder folder;
-  const auto missing = load_weights(file_with(folder, llama()));
+  const auto load = [&](std::vector<std::string> more) {
+    auto file = open_model_file(file_with(folder, llama(), std::move(more))->path());
+    EXPECT_TRUE(file.ok()) << file.status().message();
+    return load_weights(*file);
+  };
+  const auto missing = load({});
   ASSERT_FALSE(missing.ok());
   EXPECT_NE(missing.status().message().find("output_norm.weight"), std::string::npos) << missing.status().message();
-  const auto misshapen = load_weights(file_with(folder, llama(), {"output_norm.weight"}));
+  const auto misshapen = load({"output_norm.weight"});
   ASSERT_FALSE(misshapen.ok());
   EXPECT_NE(misshapen.status().message().find("32 x 64"), std::string::npos) << misshapen.status().message();
 }

@@ -65,7 +65,7 @@ TEST(Transformer, LastLogitsEqualTransformers) {
   }
 }
 
-TEST(Transformer, LoraEqualsPeft) {
+TEST(Transformer, LRA5_LRA6_LoraEqualsPeft) {
   const LoadedModel model = test::load("tiny-llama");
   auto context = model.model->make_context(small_context());
   for (const char* name : {"lora", "lora_patterns"}) {

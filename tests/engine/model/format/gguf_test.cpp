@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -124,6 +125,27 @@ TEST(Gguf, DefaultsAreForAbsentKeysOnly) {
   EXPECT_EQ(*file.get_f32_or("absent", 1e-5f), 1e-5f);
   EXPECT_EQ(*file.get_bool_or("absent", true), true);
   EXPECT_EQ(*file.get_string_or("absent", "x"), "x");
+}
+
+// Per-entry work that grew with the entries would take minutes here. The time is printed, never judged.
+TEST(Gguf, FMT8_ParseTimeIsLinearInEntries) {
+  for (const std::uint64_t n : {1000u, 150000u}) {
+    ByteBuilder b;
+    b.text("GGUF").put(std::uint32_t{3}).put(n).put(n);
+    for (std::uint64_t i = 0; i < n; ++i) b.string("key." + std::to_string(i)).put(std::uint32_t{8}).string("value");
+    for (std::uint64_t i = 0; i < n; ++i) {
+      b.string("tensor." + std::to_string(i)).put(std::uint32_t{1}).put(std::uint64_t{8}).put(std::uint32_t{0}).put((n - 1 - i) * 32);
+    }
+    b.align(32).zeros(n * 32);
+    const TempFile temp(b.bytes());
+    const auto start = std::chrono::steady_clock::now();
+    const auto file = GgufFile::open(temp.path());
+    const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
+    ASSERT_TRUE(file.ok()) << file.status().message();
+    EXPECT_EQ((*file)->tensors().size(), n);
+    EXPECT_TRUE((*file)->has("key." + std::to_string(n - 1)));
+    RecordProperty("microseconds_per_entry_" + std::to_string(n), std::to_string(took.count() / static_cast<double>(2 * n)));
+  }
 }
 
 TEST(Gguf, ReadsVersion2) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -50,6 +51,24 @@ TEST(Safetensors, ReadsBackWhatWasWritten) {
   EXPECT_EQ(file.find("rng")->bytes[2], std::byte{3});
   EXPECT_EQ(file.find("other"), nullptr);
   EXPECT_THAT(file.tensor("other").status().message(), HasSubstr("other"));
+}
+
+// Per-entry work that grew with the entries would take minutes here. The time is printed, never judged.
+TEST(Safetensors, FMT8_ParseTimeIsLinearInEntries) {
+  for (const int n : {1000, 150000}) {
+    std::string json = "{";
+    for (int i = 0; i < n; ++i) {
+      json += (i > 0 ? ",\"t" : "\"t") + std::to_string(i) + R"(":{"dtype":"U8","shape":[1],"data_offsets":[)" + std::to_string(n - 1 - i) +
+              "," + std::to_string(n - i) + "]}";
+    }
+    const TempFile temp(with_header(json + "}", static_cast<std::size_t>(n)));
+    const auto start = std::chrono::steady_clock::now();
+    const auto file = SafetensorsFile::open(temp.path());
+    const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
+    ASSERT_TRUE(file.ok()) << file.status().message();
+    EXPECT_EQ((*file)->tensors().size(), static_cast<std::size_t>(n));
+    RecordProperty("microseconds_per_entry_" + std::to_string(n), std::to_string(took.count() / n));
+  }
 }
 
 TEST(Safetensors, BytesDependOnContentsOnly) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -13,6 +14,7 @@
 #include "engine/model/kernels/random_blocks.h"
 #include "engine/model/kernels/targets.h"
 #include "model/kernels/blocks.h"
+#include "model/kernels/finite.h"
 #include "model/kernels/reference.h"
 
 namespace sluice {
@@ -80,6 +82,26 @@ TEST(Dequant, PlainTypesOfAnyLengthAndAddress) {
         dequantize_row(type, bytes.data() + 1, n, out.data());
         EXPECT_TRUE(same_bits(out, expected)) << block_type_name(type) << " " << n;
       });
+    }
+  }
+}
+
+// Each scale and minimum of the last block, and nothing else, makes a matrix not finite.
+TEST(Dequant, AllFiniteLooksAtEveryScale) {
+  for (const GoldenRow& row : read_golden()) {
+    SCOPED_TRACE(block_type_name(row.type));
+    const auto n = static_cast<std::int64_t>(row.values.size());
+    EXPECT_TRUE(all_finite(row.type, row.blocks.data(), n));
+    EXPECT_TRUE(all_finite(row.type, row.blocks.data(), 0));
+    const std::size_t size = static_cast<std::size_t>(block_bytes(row.type)), last = row.blocks.size() - size;
+    for (std::size_t at = 0; at + 2 <= size; at += 2) {
+      auto blocks = row.blocks;  // as a half: NaN or infinity, both signs
+      const std::uint16_t bits = row.type == BlockType::kBF16 || row.type == BlockType::kF32 ? 0xff80 : at % 4 == 0 ? 0x7c01 : 0xfc00;
+      std::memcpy(blocks.data() + last + at, &bits, 2);
+      std::vector<float> out(row.values.size());
+      reference::dequantize_row(row.type, blocks.data(), n, out.data());
+      const bool finite = std::all_of(out.begin(), out.end(), [](float v) { return std::isfinite(v); });
+      EXPECT_EQ(all_finite(row.type, blocks.data(), n), finite) << "byte " << at;
     }
   }
 }
