@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <unordered_set>
 
 #include "base/durable_file.h"
 #include "base/json_limits.h"
@@ -40,22 +41,45 @@ std::optional<std::uint64_t> tensor_bytes(const std::vector<std::int64_t>& shape
   return static_cast<std::uint64_t>(bytes);
 }
 
-// The header as JSON; a name that appears twice is an error (the parser alone would keep the last).
+// The first name that the outermost object holds twice. A pass of its own: the parser keeps the last silently, and with a
+// callback it looks through all earlier names at the end of every object, which takes minutes for large headers.
+class TwiceNamed final : public nlohmann::json_sax<json> {
+ public:
+  const std::string& name() const { return name_; }
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(std::size_t) override { return ++depth_ > 0; }
+  bool end_object() override { return --depth_ >= 0; }
+  bool start_array(std::size_t) override { return ++depth_ > 0; }
+  bool end_array() override { return --depth_ >= 0; }
+  bool key(string_t& key) override {
+    if (depth_ == 1 && !seen_.insert(key).second) name_ = key;
+    return name_.empty();
+  }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+
+ private:
+  int depth_ = 0;
+  std::unordered_set<std::string> seen_;
+  std::string name_;
+};
+
+// The header as JSON; a name that appears twice is an error.
 Result<json> parse_header(std::string_view text, const std::string& path) {
   SLUICE_RETURN_IF_ERROR(check_json_limits(text, "the header of '" + path + "'"));
-  std::set<std::string> seen;
-  std::string twice;
-  const auto on_event = [&](int depth, json::parse_event_t event, json& value) {
-    if (event == json::parse_event_t::key && depth == 1) {
-      if (!seen.insert(value.get<std::string>()).second) twice = value.get<std::string>();
-    }
-    return true;
-  };
-  json header = json::parse(text, on_event, /*allow_exceptions=*/false);
+  TwiceNamed twice;
+  const bool complete = json::sax_parse(text, &twice);
+  if (!twice.name().empty()) return corrupt("'" + path + "': the name '" + twice.name() + "' appears twice");
+  json header = complete ? json::parse(text, nullptr, /*allow_exceptions=*/false) : json(json::value_t::discarded);
   if (header.is_discarded() || !header.is_object()) {
     return corrupt("'" + path + "': its header is not a JSON object: the file is damaged or no safetensors file");
   }
-  if (!twice.empty()) return corrupt("'" + path + "': the name '" + twice + "' appears twice");
   return header;
 }
 
