@@ -22,7 +22,7 @@ class TransformerModel final : public Model {
   }
   const AdapterLoader& adapter_loader() const override { return *loader_; }
   Status release_memory() const override {
-    return weights_->file ? weights_->file->release_pages() : Model::release_memory();
+    return weights_->file ? weights_->file->release_pages() : weights_->folder->release_pages();
   }
   const std::shared_ptr<const TransformerWeights>& weights() const { return weights_; }
 

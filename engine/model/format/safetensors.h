@@ -47,6 +47,7 @@ class SafetensorsFile {
   const SafeTensor* find(std::string_view name) const;                 // nullptr: no such tensor
   Result<const SafeTensor*> tensor(std::string_view name) const;       // kNotFound, naming file and tensor
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  Status release_pages() const { return file_.release_pages(); }
 
  private:
   explicit SafetensorsFile(MappedFile file) : file_(std::move(file)) {}

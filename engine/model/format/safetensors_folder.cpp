@@ -98,6 +98,11 @@ Result<std::shared_ptr<const SafetensorsFolder>> SafetensorsFolder::open(const s
   return std::shared_ptr<const SafetensorsFolder>(std::move(opened));
 }
 
+Status SafetensorsFolder::release_pages() const {
+  for (const auto& file : files_) SLUICE_RETURN_IF_ERROR(file->release_pages());
+  return {};
+}
+
 Status SafetensorsFolder::read() {
   const Result<std::string> index = read_model_text(path_ + "/" + kIndex);
   if (index.ok()) return read_shards(*index);

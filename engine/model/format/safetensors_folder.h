@@ -22,6 +22,7 @@ class SafetensorsFolder {
 
   const std::string& path() const { return path_; }
   const std::vector<std::shared_ptr<const SafetensorsFile>>& files() const { return files_; }  // ascending by path
+  Status release_pages() const;
   const std::vector<const SafeTensor*>& tensors() const { return tensors_; }                   // ascending by name
 
  private:
