@@ -43,7 +43,7 @@ std::unique_ptr<ModelContext> context_of(const LoadedModel& model) {
 
 // Logits relative to the best one, of the token after `ids`.
 void expect_last_logits(ModelContext& context, const std::vector<TokenId>& ids, const std::vector<float>& want) {
-  context.drop_prefixes();
+  context.flush();
   auto opened = context.open(nullptr, ids, static_cast<int>(ids.size()) + 1);
   ASSERT_TRUE(opened.ok());
   SamplingParams params;
@@ -63,7 +63,7 @@ void expect_last_logits(ModelContext& context, const std::vector<TokenId>& ids, 
 
 // Both sequences fed token by token in the same steps.
 void expect_batch(ModelContext& context, const Json& cases) {
-  context.drop_prefixes();
+  context.flush();
   std::vector<std::vector<TokenId>> ids;
   std::vector<std::vector<float>> got;
   std::vector<SequenceHandle> handles;
