@@ -6,10 +6,6 @@
 
 namespace sluice {
 
-void Merges::add(std::int32_t left, std::int32_t right, std::int32_t result) {
-  table_[key(left, right)] = {next_rank_++, result};
-}
-
 const Merges::Rule* Merges::find(std::int32_t left, std::int32_t right) const {
   const auto it = table_.find(key(left, right));
   return it == table_.end() ? nullptr : &it->second;

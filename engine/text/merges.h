@@ -12,8 +12,10 @@ namespace sluice {
 class Merges {
  public:
   void reserve(std::size_t count) { table_.reserve(count); }
-  // Rank = order of calls; a pair given twice keeps the later rank.
-  void add(std::int32_t left, std::int32_t right, std::int32_t result);
+  // The lower the rank, the earlier; a pair given twice keeps the later rank.
+  void add(std::int32_t left, std::int32_t right, std::int32_t result, std::int32_t rank) {
+    table_[key(left, right)] = {rank, result};
+  }
 
   // Joins pairs, best rank first, leftmost among equals, until no rule applies. n log n.
   void apply(std::vector<std::int32_t>& symbols) const;
@@ -34,7 +36,6 @@ class Merges {
   const Rule* find(std::int32_t left, std::int32_t right) const;
 
   std::unordered_map<std::uint64_t, Rule, Hash> table_;
-  std::int32_t next_rank_ = 0;
 };
 
 }  // namespace sluice

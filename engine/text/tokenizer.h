@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Byte-level BPE: text <-> token ids, equal to what Hugging Face's tokenizers make of the same vocabulary.
+// Text <-> token ids by byte-level BPE or SentencePiece's BPE, equal to what Hugging Face's tokenizers and SentencePiece
+// make of the same vocabulary.
 // Immutable once created; any number of threads may share one. Time is linear in the text but for a logarithm.
 #pragma once
 
@@ -33,8 +34,8 @@ struct Segment {
 
 class Tokenizer {
  public:
-  // kInvalidArgument, naming what is wrong, for another model than byte-level BPE, an unknown pre-tokenizer, ids out of
-  // range, or a merge whose parts or result are no tokens.
+  // kInvalidArgument, naming what is wrong, for another model than those two, an unknown pre-tokenizer, ids out of range, a
+  // merge whose parts or result are no tokens, or scores that are none.
   static Result<std::shared_ptr<const Tokenizer>> create(Vocabulary vocabulary);
   ~Tokenizer();
   Tokenizer(const Tokenizer&) = delete;
@@ -47,8 +48,12 @@ class Tokenizer {
   // parse_special is each segment's own; bos and eos are not added (encode_segments does that).
   Result<std::vector<std::int32_t>> encode(std::span<const Segment> segments) const;
 
-  // Always valid UTF-8: what is no code point becomes U+FFFD. An id outside the vocabulary becomes U+FFFD too.
+  // The pieces joined, as they continue another text. Always valid UTF-8: what is no code point becomes U+FFFD. An id
+  // outside the vocabulary becomes U+FFFD too.
   std::string decode(std::span<const std::int32_t> ids, bool skip_special = true) const;
+  // The same of ids that stand for a text from its begin: without the space that SentencePiece put before it. Gives back
+  // what was encoded.
+  std::string decode_text(std::span<const std::int32_t> ids, bool skip_special = true) const;
   // The bytes a token stands for; may be part of a code point. Empty for an id outside the vocabulary.
   std::string_view piece(std::int32_t id) const;
 

@@ -66,6 +66,7 @@ struct Vocabulary {
   std::optional<bool> ignore_merges;       // a whole piece that is a token stays one; empty = as the family does
   std::optional<bool> add_space_prefix;    // [tokenizer.ggml.add_space_prefix] "llama": kEach or kNone; empty = kEach
   std::optional<SpacePrefix> space_prefix;  // "llama": comes before add_space_prefix, where the source knows more
+  bool doubles_space = true;               // "llama": whether a text that begins with a space gets one more
   FimIds fim;
   std::string chat_template;               // [tokenizer.chat_template]; empty = none
 };
