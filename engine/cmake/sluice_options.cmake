@@ -44,3 +44,10 @@ if(SLUICE_SANITIZER)
   add_compile_options(${flags})
   add_link_options(${flags})
 endif()
+
+# The fuzz targets (tests/fuzz): everything is compiled for libFuzzer, with ASan and UBSan.
+if(SLUICE_FUZZ)
+  set(flags -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g1)
+  add_compile_options(${flags})
+  add_link_options(${flags})
+endif()

@@ -57,7 +57,9 @@ Result<Vocabulary> vocabulary_of(const GgufFile& file) {
   v.eot = optional_id(file, "tokenizer.ggml.eot_token_id");
   v.unk = optional_id(file, "tokenizer.ggml.unknown_token_id");
   v.pad = optional_id(file, "tokenizer.ggml.padding_token_id");
-  SLUICE_ASSIGN_OR_RETURN(v.add_bos, file.get_bool_or("tokenizer.ggml.add_bos_token", false));
+  // Files of these kinds that say nothing are made for a bos.
+  const bool wants_bos = v.bos && (v.model == "llama" || v.pre_tokenizer == "llama-bpe" || v.pre_tokenizer == "llama3");
+  SLUICE_ASSIGN_OR_RETURN(v.add_bos, file.get_bool_or("tokenizer.ggml.add_bos_token", wants_bos));
   SLUICE_ASSIGN_OR_RETURN(v.add_eos, file.get_bool_or("tokenizer.ggml.add_eos_token", false));
   SLUICE_ASSIGN_OR_RETURN(v.chat_template, file.get_string_or("tokenizer.chat_template", ""));
   return v;

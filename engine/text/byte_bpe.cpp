@@ -16,7 +16,8 @@ constexpr std::size_t kCachedPieceBytes = 64;  // longer pieces hardly repeat
 class ByteBpe final : public SubwordModel {
  public:
   Status read(const Vocabulary& vocabulary) {
-    SLUICE_ASSIGN_OR_RETURN(pre_, PreTokenizer::create(vocabulary.pre_tokenizer));
+    SLUICE_ASSIGN_OR_RETURN(pre_, vocabulary.split_patterns.empty() ? PreTokenizer::create(vocabulary.pre_tokenizer)
+                                                                    : PreTokenizer::of_patterns(vocabulary.split_patterns));
     nfc_ = vocabulary.nfc.value_or(pre_->nfc());
     ignore_merges_ = vocabulary.ignore_merges.value_or(pre_->ignore_merges());
     read_tokens(vocabulary);
@@ -56,8 +57,9 @@ class ByteBpe final : public SubwordModel {
     pieces_.resize(vocabulary.tokens.size());
     for (std::size_t i = 0; i < pieces_.size(); ++i) {
       const std::string& text = vocabulary.tokens[i];
-      if (is_added(token_type(vocabulary, i)) || !alphabet_to_bytes(text, pieces_[i])) pieces_[i] = text;
-      if (is_added(token_type(vocabulary, i))) continue;
+      const TokenType type = token_type(vocabulary, i);
+      if (is_added(type) || !alphabet_to_bytes(text, pieces_[i])) pieces_[i] = text;
+      if (is_added(type) || type == TokenType::kUnused) continue;
       const auto id = static_cast<std::int32_t>(i);
       ids_.emplace(pieces_[i], id);
       if (pieces_[i].size() != 1) continue;
@@ -79,7 +81,7 @@ class ByteBpe final : public SubwordModel {
       const auto b = split ? find(right) : std::nullopt;
       const auto joined = split ? find(left + right) : std::nullopt;
       if (!a || !b || !joined) {
-        return invalid_argument("the merge " + quoted(merge) + " of the model file names no tokens of its vocabulary");
+        return invalid_argument("the merge " + in_quotes(merge) + " of the model file names no tokens of its vocabulary");
       }
       merges_.add(*a, *b, *joined, rank++);
     }

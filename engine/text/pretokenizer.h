@@ -14,9 +14,12 @@ namespace sluice {
 
 class PreTokenizer {
  public:
-  // By the name model files use: "gpt-2", "smollm", "llama-bpe", "qwen2" or one that splits alike. kInvalidArgument for
-  // any other, listing the known ones.
+  // By the name model files use: "gpt-2", "smollm", "llama-bpe", "qwen2", "tekken", "deepseek-v3" ... kInvalidArgument for
+  // any other, listing the known ones, and for none.
   static Result<std::unique_ptr<const PreTokenizer>> create(const std::string& name);
+  // By patterns of tokenizer.json, each applied to the pieces of the one before; what a pattern does not match is a piece
+  // too. kInvalidArgument for one that does not compile. nfc and ignore_merges are false.
+  static Result<std::unique_ptr<const PreTokenizer>> of_patterns(const std::vector<std::string>& patterns);
   ~PreTokenizer();
   PreTokenizer(const PreTokenizer&) = delete;
   PreTokenizer& operator=(const PreTokenizer&) = delete;

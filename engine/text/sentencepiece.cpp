@@ -99,7 +99,7 @@ class SentencePiece final : public SubwordModel {
         byte_ids_[static_cast<std::size_t>(byte)] = id;
       } else if (type == TokenType::kByte) {
         return invalid_argument("token " + std::to_string(id) + " of the model file is a byte but its text is " +
-                                quoted(text) + "; the file is damaged");
+                                in_quotes(text) + "; the file is damaged");
       } else {
         if (text.size() > kMaxPieceBytes) {
           return invalid_argument("token " + std::to_string(id) + " is longer than 1024 bytes; the model file is damaged");
@@ -149,7 +149,7 @@ class SentencePiece final : public SubwordModel {
       const auto b = find(right);
       const auto joined = find(left + right);
       if (!a || !b || !joined) {
-        return invalid_argument("the merge " + quoted(merge) + " of the model file names no tokens of its vocabulary");
+        return invalid_argument("the merge " + in_quotes(merge) + " of the model file names no tokens of its vocabulary");
       }
       merges_.add(*a, *b, *joined, rank++);
     }

@@ -61,6 +61,6 @@ inline TokenType token_type(const Vocabulary& vocabulary, std::size_t id) {
 inline bool is_added(TokenType type) { return type == TokenType::kControl || type == TokenType::kUserDefined; }
 
 // A text of the model file in quotes, valid and short, for messages.
-std::string quoted(std::string_view text);
+std::string in_quotes(std::string_view text);
 
 }  // namespace sluice

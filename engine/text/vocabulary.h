@@ -49,6 +49,7 @@ struct FimIds {
 struct Vocabulary {
   std::string model = "gpt2";              // [tokenizer.ggml.model] byte-level BPE "gpt2" or SentencePiece "llama"
   std::string pre_tokenizer;               // [tokenizer.ggml.pre] "smollm", "llama-bpe", "qwen2", "gpt-2" ...
+  std::vector<std::string> split_patterns;  // instead of pre_tokenizer, where the source holds the patterns themselves
   std::vector<std::string> tokens;         // [tokenizer.ggml.tokens] as stored: normal tokens in the byte alphabet
   std::vector<TokenType> types;            // [tokenizer.ggml.token_type]; empty = all normal
   std::vector<float> scores;               // [tokenizer.ggml.scores] "llama": the higher, the earlier merged

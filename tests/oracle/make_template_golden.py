@@ -256,6 +256,137 @@ TEMPLATES = {
 {{- 'nothing' }}
 {%- endfor %}
 """,
+    # Tools in the system turn, reasoning kept only behind the last question, grouped tool answers, a switch for thinking.
+    "thinking_tools": """{%- set parts = namespace(system='', tail=0, found=false) %}
+{%- if messages and messages[0].role in ('system', 'developer') %}
+    {%- set parts.system = messages[0].content %}
+{%- endif %}
+{%- if tools %}
+    {{- '<|im_start|>system\\n' ~ (parts.system ~ '\\n\\n' if parts.system else '') }}
+    {{- '# Tools\\n\\nEach line is a function:\\n<tools>' }}
+    {%- for tool in tools %}
+        {{- '\\n' ~ (tool | tojson) }}
+    {%- endfor %}
+    {{- '\\n</tools>\\n\\nAnswer with <tool_call>\\n{"name": <name>, "arguments": <object>}\\n</tool_call>.<|im_end|>\\n' }}
+{%- elif parts.system %}
+    {{- '<|im_start|>system\\n' ~ parts.system ~ '<|im_end|>\\n' }}
+{%- endif %}
+{%- for m in messages | reverse %}
+    {%- if not parts.found and m.role == 'user' and m.content is string and not m.content.startswith('<tool_response>') %}
+        {%- set parts.found = true %}
+        {%- set parts.tail = messages | length - loop.index %}
+    {%- endif %}
+{%- endfor %}
+{%- for m in messages %}
+    {%- set content = m.content if m.content is string else '' %}
+    {%- if m.role == 'user' or (m.role == 'system' and not loop.first) %}
+        {{- '<|im_start|>' ~ m.role ~ '\\n' ~ content ~ '<|im_end|>\\n' }}
+    {%- elif m.role == 'assistant' %}
+        {%- set thought = '' %}
+        {%- if m.reasoning_content is defined and m.reasoning_content is not none %}
+            {%- set thought = m.reasoning_content %}
+        {%- elif '</think>' in content %}
+            {%- set thought = content.split('</think>')[0].rstrip('\\n').split('<think>')[-1].lstrip('\\n') %}
+            {%- set content = content.split('</think>')[-1].lstrip('\\n') %}
+        {%- endif %}
+        {{- '<|im_start|>assistant\\n' }}
+        {%- if loop.index0 > parts.tail and (loop.last or thought) %}
+            {{- '<think>\\n' ~ thought.strip('\\n') ~ '\\n</think>\\n\\n' }}
+        {%- endif %}
+        {{- content }}
+        {%- for call in m.tool_calls or [] %}
+            {%- if (loop.first and content) or not loop.first %}{{- '\\n' }}{%- endif %}
+            {%- set call = call.function if call.function else call %}
+            {{- '<tool_call>\\n{"name": "' ~ call.name ~ '", "arguments": ' }}
+            {{- call.arguments if call.arguments is string else call.arguments | tojson }}
+            {{- '}\\n</tool_call>' }}
+        {%- endfor %}
+        {{- '<|im_end|>\\n' }}
+    {%- elif m.role == 'tool' %}
+        {%- if loop.first or loop.previtem.role != 'tool' %}{{- '<|im_start|>user' }}{%- endif %}
+        {{- '\\n<tool_response>\\n' ~ (content or m.content | tojson) ~ '\\n</tool_response>' }}
+        {%- if loop.last or loop.nextitem.role != 'tool' %}{{- '<|im_end|>\\n' }}{%- endif %}
+    {%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- '<|im_start|>assistant\\n' ~ ('<think>\\n\\n</think>\\n\\n' if enable_thinking is defined and not enable_thinking else '') }}
+{%- endif %}
+""",
+    # Brackets with tools before the last question, calls as one list with ids of nine letters, strict about the order.
+    "bracket_tools": """{%- if messages[0]['role'] == 'system' -%}
+    {%- set system_message, turns = messages[0]['content'], messages[1:] -%}
+{%- else -%}
+    {%- set turns = messages -%}
+{%- endif -%}
+{%- set asked = turns | selectattr('role', 'equalto', 'user') | list -%}
+{%- set ns = namespace(expected='user') -%}
+{%- for t in turns if t.role in ['user', 'assistant'] and not t.tool_calls -%}
+    {%- if t.role != ns.expected -%}
+        {{- raise_exception('After the optional system message, roles must alternate user/assistant; found ' ~ t.role) -}}
+    {%- endif -%}
+    {%- set ns.expected = 'assistant' if ns.expected == 'user' else 'user' -%}
+{%- endfor -%}
+{{- bos_token -}}
+{%- for t in turns -%}
+    {%- if t.role == 'user' -%}
+        {%- if tools is not none and t == asked[-1] -%}
+            [AVAILABLE_TOOLS] [
+            {%- for tool in tools -%}
+                {%- set tool = tool.function -%}
+                {"type": "function", "function": {
+                {%- for key, value in tool.items() if key != 'return' -%}
+                    {%- if value is string -%}"{{ key }}": "{{ value | replace('\\n', ' ') }}"{%- else -%}"{{ key }}": {{ value | tojson }}{%- endif -%}
+                    {%- if not loop.last -%}, {% endif -%}
+                {%- endfor -%}
+                }}
+                {%- if not loop.last -%}, {% endif -%}
+            {%- endfor -%}
+            ][/AVAILABLE_TOOLS]
+        {%- endif -%}
+        {{- '[INST] ' + (system_message + '\\n\\n' if loop.last and system_message is defined else '') + t.content + '[/INST]' -}}
+    {%- elif t.tool_calls -%}
+        {{- '[TOOL_CALLS] [' -}}
+        {%- for call in t.tool_calls -%}
+            {%- if call.id is not defined or call.id | length not in [2, 9] -%}
+                {{- raise_exception('Tool call ids have 2 or 9 letters') -}}
+            {%- endif -%}
+            {{- (call.function | tojson)[:-1] + ', "id": "' + call.id + '"}' + ('' if loop.last else ', ') -}}
+        {%- endfor -%}
+        {{- ']' + eos_token -}}
+    {%- elif t.role == 'assistant' -%}
+        {{- ' ' + t.content | trim + eos_token -}}
+    {%- elif t.role in ('tool', 'tool_results') -%}
+        {{- '[TOOL_RESULTS] {"content": ' ~ (t.content.content if t.content is mapping and t.content.content is defined else t.content) ~ '}[/TOOL_RESULTS]' -}}
+    {%- else -%}
+        {{- raise_exception('Only user, assistant and tool turns are known') -}}
+    {%- endif -%}
+{%- endfor -%}
+""",
+    # System texts gathered by a first loop, flags in one namespace, thoughts cut off, odd bars and blocks as markers.
+    "gathered": """{% if not add_generation_prompt is defined %}{% set add_generation_prompt = false %}{% endif %}{% set ns = namespace(is_first=true, is_tool=false, outputs=0, system='') %}{%- for message in messages %}{%- if message['role'] == 'system' %}{% if ns.is_first %}{% set ns.system = ns.system + message['content'] %}{% set ns.is_first = false %}{% else %}{% set ns.system = ns.system + '\\n\\n' + message['content'] %}{% endif %}{%- endif %}{%- endfor %}{{ bos_token }}{{ ns.system }}{%- for message in messages %}{%- if message['role'] == 'user' %}{%- set ns.is_tool = false -%}{{ '<｜User｜>' + message['content'] }}{%- endif %}{%- if message['role'] == 'assistant' and 'tool_calls' in message and message['tool_calls'] is not none %}{%- set ns.is_tool = false -%}{%- for tool in message['tool_calls'] %}{%- if loop.first %}{{ '<｜Assistant｜><｜calls｜>' }}{%- else %}{{ '\\n' }}{%- endif %}{{ '<｜call｜>' + tool['type'] + '<｜sep｜>' + tool['function']['name'] + '\\n```json\\n' + tool['function']['arguments'] | tojson + '\\n```<｜end｜>' }}{%- endfor %}{{ '<｜calls▁end｜>' + eos_token }}{%- elif message['role'] == 'assistant' and message['content'] is not none %}{% set content = message['content'] %}{% if '</think>' in content %}{% set content = content.split('</think>')[-1] %}{% endif %}{%- if ns.is_tool %}{{ '<｜outputs▁end｜>' + content + eos_token }}{%- set ns.is_tool = false -%}{%- else %}{{ '<｜Assistant｜>' + content + eos_token }}{%- endif %}{%- endif %}{%- if message['role'] == 'tool' %}{%- if not ns.is_tool %}{%- set ns.outputs = 0 -%}{{ '<｜outputs｜>' }}{%- endif -%}{%- set ns.is_tool = true -%}{{ '<｜output｜>' ~ message['content'] }}{%- endif %}{%- endfor -%}{% if ns.is_tool %}{{ '<｜outputs▁end｜>' }}{% endif %}{% if add_generation_prompt and not ns.is_tool %}{{ '<｜Assistant｜><think>\\n' }}{% endif %}""",
+    # A default system text with today's date, documents, tools as Python texts, parts of content joined by a macro.
+    "dated": """{%- macro flat(content, sep=' ') -%}
+  {%- if content is string %}{{ content }}{% elif content is iterable and content is not mapping %}{% for p in content %}{{ (p.text if p.type == 'text' else '[' ~ p.type | upper ~ ']') ~ ('' if loop.last else sep) }}{% endfor %}{% elif content is none or content is undefined %}{% else %}{{ content | tojson(indent=2) }}{% endif -%}
+{%- endmacro -%}
+{%- set today = date_string if date_string is defined else strftime_now('%A, %d. %B %Y') -%}
+{%- set sys = messages | selectattr('role', 'in', ['system', 'developer']) | list -%}
+<<{{ today }}>>
+{% for m in sys %}{{ flat(m.content) | trim }}{{ '\n' if not loop.last }}{% else %}You are helpful.{% endfor %}
+
+{% if documents %}{% for d in documents %}[{{ loop.index }}/{{ loop.length }}] {{ d.title | default('untitled', true) | title }}: {{ d['text'] }}
+{% endfor %}{% endif %}
+{%- if tools %}{% for tool in tools %}{{ tool.function.name ~ '(' ~ (tool.function.parameters.properties | default({}) | items | map('first') | join(', ')) ~ ')' }}
+{% endfor %}{% endif %}
+{%- for m in messages if m.role not in ['system', 'developer'] %}
+  {%- if m.role == 'assistant' %}
+    {%- generation %}
+A{{ loop.index0 % 2 }}: {{ flat(m.content).strip() }}{{ eos_token }}
+    {% endgeneration %}
+  {%- else %}
+{{ m.role[0] | upper }}{{ m.role[1:] }}{{ ' (' ~ m.name ~ ')' if m.name }}: {{ flat(m.content, sep='|') }}
+{% endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}A: {% endif %}""",
 }
 
 TOOLS = [{"type": "function", "function": {"name": "get_weather", "description": "Says \"how\" the weather is\nnow – 今",
@@ -289,6 +420,12 @@ CONVERSATIONS = [
     {"messages": [user("call"), assistant(None, tool_calls=[call("noop", {})])]},
     {"messages": []},
     {"messages": [{"role": "tool", "content": {"a": [1]}, "name": "n"}, user("q")]},
+    {"messages": [{"role": "developer", "content": "D"}, user("q"), assistant("<think>t</think>a"), user("w"),
+                  assistant("<think>\nlook\n</think>\nok", tool_calls=[call("get_weather", {"city": "Ōsaka"}), call("noop", {})]),
+                  {"role": "tool", "content": "1"}, {"role": "tool", "content": {"content": 2}}], "tools": TOOLS, "kwargs": {"enable_thinking": True}},
+    {"messages": [system("one"), system("two"), user("u"), assistant("a"), user("v"), assistant("b")], "add_generation_prompt": False},
+    {"messages": [user("d")], "documents": [{"title": "snow report", "text": "deep"}, {"title": "", "text": "x"}]},
+    {"messages": [user(""), assistant(""), user("  ")]},
 ]
 
 VALUES = {"n": 7, "f": 2.5, "s": "Hello, World", "e": "", "t": True, "z": None, "u8": "héÉß 日本", "l": [3, 1, 2], "d": {"b": 1, "a": "x", "c": [1]},
@@ -366,7 +503,21 @@ a{# comment #}b{#- c -#} d {%- if t %} e {%- endif %} f {{- n -}} g
 {% macro m(a) %}{{ a }}{% endmacro %}{{ m(1, 2) }}
 {% macro m(a) %}{{ a }}{% endmacro %}{{ m(q=2) }}
 {{ l['a':] }}
-{{ l[::0] }}""".split("\n")
+{{ l[::0] }}
+{% include 'x' %}
+{% extends 'x' %}
+{% import 'x' as y %}
+{% call m() %}{% endcall %}
+{% set a %}
+{% endif %}
+{{ 1 if }}
+{{ s[ }}
+{{ {'a' 1} }}
+{{ 'a' is }}
+{{ loop.index }}
+{% set ns = namespace() %}{{ ns.a.b }}
+{{ s.__class__ }}|{{ l.__len__ }}
+{{ ().__class__ }}""".split("\n")
 
 WHITESPACE = [
     "a\n  {% if t %}\n  b\n  {% endif %}\n c\n", "  {% if t %}  \n x {% endif %}\n", "x {% if t %}y{% endif %} \n z", "\n\n{{ n }}\n\n", "  {{ n }}\n",
@@ -389,7 +540,7 @@ def main():
             case = {"template": name, "conversation": index}
             try:
                 case["text"] = compiled.render(
-                    messages=conversation["messages"], tools=conversation.get("tools"), documents=None,
+                    messages=conversation["messages"], tools=conversation.get("tools"), documents=conversation.get("documents"),
                     add_generation_prompt=conversation.get("add_generation_prompt", True), bos_token="<s>", eos_token="</s>",
                     **conversation.get("kwargs", {}))
             except (jinja2.exceptions.TemplateError, TypeError):

@@ -35,9 +35,14 @@ bool is_python_space(char32_t c) { return is_white_space(c) || (c >= 0x1C && c <
 std::size_t find_text(std::string_view text, std::string_view needle, std::size_t from) {
   if (from > text.size()) return std::string_view::npos;
   if (needle.empty()) return from;
-  const void* found = memmem(text.data() + from, text.size() - from, needle.data(), needle.size());
-  return found == nullptr ? std::string_view::npos
-                          : static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
+  // In windows that grow: sanitizers check all that memmem may read, each time, so that many hits would cost the square.
+  for (std::size_t window = 4 * needle.size() + 64; text.size() - from >= needle.size(); window *= 2) {
+    const std::size_t length = std::min(window, text.size() - from);
+    const void* found = memmem(text.data() + from, length, needle.data(), needle.size());
+    if (found != nullptr) return static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
+    from += length - needle.size() + 1;
+  }
+  return std::string_view::npos;
 }
 
 Mark MarkedText::dominant() const {
@@ -54,6 +59,11 @@ MarkedText MarkedText::substr(std::size_t begin, std::size_t count) const {
 void MarkedText::append(const MarkedText& other) {
   text_ += other.text_;
   marks_ += other.marks_;
+}
+
+void MarkedText::append(const MarkedText& other, std::size_t begin, std::size_t count) {
+  text_.append(other.text_, begin, count);
+  marks_.append(other.marks_, begin, count);
 }
 
 void MarkedText::append(std::string_view text, Mark mark) {
@@ -81,7 +91,7 @@ MarkedText MarkedText::slice(std::int64_t begin, std::int64_t end, std::int64_t 
   }
   for (std::int64_t i = begin; step > 0 ? i < end : i > end; i += step) {
     const auto k = static_cast<std::size_t>(i);
-    out.append(substr(at[k], at[k + 1] - at[k]));
+    out.append(*this, at[k], at[k + 1] - at[k]);
   }
   return out;
 }
@@ -158,7 +168,7 @@ MarkedText MarkedText::replace(const MarkedText& from, const MarkedText& to, std
   if (from.empty()) {  // Python puts it before every character and at the end
     const std::vector<std::size_t> at = boundaries(text_);
     for (std::size_t i = 0; i < at.size() && (most < 0 || static_cast<std::int64_t>(i) < most); ++i) {
-      out.append(substr(begin, at[i] - begin));
+      out.append(*this, begin, at[i] - begin);
       out.append(to);
       begin = at[i];
     }
@@ -166,12 +176,12 @@ MarkedText MarkedText::replace(const MarkedText& from, const MarkedText& to, std
     for (std::int64_t done = 0; most < 0 || done < most; ++done) {
       const std::size_t end = find_text(text_, from.text_, begin);
       if (end == std::string::npos) break;
-      out.append(substr(begin, end - begin));
+      out.append(*this, begin, end - begin);
       out.append(to);
       begin = end + from.size();
     }
   }
-  out.append(substr(begin));
+  out.append(*this, begin, text_.size() - begin);
   return out;
 }
 

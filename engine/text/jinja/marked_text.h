@@ -31,6 +31,7 @@ class MarkedText {
 
   MarkedText substr(std::size_t begin, std::size_t count = std::string::npos) const;
   void append(const MarkedText& other);
+  void append(const MarkedText& other, std::size_t begin, std::size_t count);  // bytes of it
   void append(std::string_view text, Mark mark);
   void truncate(std::size_t size);
 

@@ -70,6 +70,24 @@ TEST(JinjaErrors, NameTheLine) {
   EXPECT_NE(error("\xFF"), "");
 }
 
+// Jinja knows these, chat templates do without.
+TEST(JinjaErrors, WhatTheSubsetLacksIsNamedWithItsLine) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"{% block b %}{% endblock %}", "block"},       {"{% include 'x' %}", "include"},
+      {"{% extends 'x' %}", "extends"},               {"{% import 'x' as y %}", "import"},
+      {"{% from 'x' import y %}", "from"},            {"{% call m() %}{% endcall %}", "call"},
+      {"{% filter upper %}x{% endfilter %}", "filter"}, {"{% with a = 1 %}{% endwith %}", "with"},
+      {"{% autoescape true %}{% endautoescape %}", "autoescape"}, {"{% do x %}", "do"},
+      {"{% for x in [1] recursive %}{% endfor %}", "recursive"}, {"{{ [1] | sort }}", "sort"},
+      {"{{ 'a'.format(1) }}", "format"},              {"{{ f(*a) }}", "*"},
+      {"{{ 1 is escaped }}", "escaped"}};
+  for (const auto& [source, named] : cases) {
+    const std::string message = error(std::string("\n\n") + source);
+    EXPECT_NE(message.find("line 3"), std::string::npos) << source << ": " << message;
+    EXPECT_NE(message.find(named), std::string::npos) << source << ": " << message;
+  }
+}
+
 TEST(JinjaErrors, TruncatedTemplatesNeverCrash) {
   const std::string whole =
       "a{# c #}{% raw %}{{{% endraw %}{%- set x = {'a': [1, (2, 3)], \"b\\x41\": -1.5e3} -%}{% for k, v in x.items() if v %}"
@@ -120,6 +138,18 @@ TEST(JinjaLimits, DeepSyntaxIsRefused) {
 
 TEST(JinjaLimits, ANamespaceMayHoldItself) {
   EXPECT_EQ(error("{% set n = namespace(a=1) %}{% set n.a = [n] %}{% set n.b = n %}ok"), "");
+}
+
+TEST(JinjaLimits, ACyclicNamespaceIsPrintedComparedAndWrittenWithoutEnd) {
+  const std::string cycle = "{% set n = namespace() %}{% set m = namespace(n=n) %}{% set n.m = m %}{% set n.l = [m, {'n': n}] %}";
+  EXPECT_EQ(error(cycle + "{{ n }}{{ n.l }}{{ n == m }}{{ n.l == m.n.l }}{{ n.m.n.m.n.l | length }}{{ n.l | join }}"), "");
+  EXPECT_NE(error(cycle + "{{ n.l | tojson }}").find("JSON"), std::string::npos);
+}
+
+TEST(JinjaLimits, MacrosThatCallEachOtherDeeplyEndInAnError) {
+  EXPECT_NE(error("{% macro a(n) %}{{ b([n]) if n else '' }}{% endmacro %}{% macro b(n) %}{% for x in n %}{{ a(n) }}{% endfor %}"
+                  "{% endmacro %}{{ a(1) }}"), "");
+  EXPECT_EQ(error("{% macro down(n) %}{{ down(n - 1) if n > 0 else 'end' }}{% endmacro %}{{ down(50) }}"), "");
 }
 
 TEST(JinjaLimits, LargeDictsAndManyNamesCostSteps) {
