@@ -105,6 +105,9 @@ struct Table<RecordRow> {
   template <class R, class F>
   static void each(R& r, F&& f) {
     f("seq", r.seq), f("id", r.id), f("session", r.session), f("conversation", r.conversation), f("version", r.version);
+    f("turn", r.turn), f("conversation_done", r.conversation_done), f("next_state", r.next_state);
+    f("stream", r.stream), f("tags_json", r.tags_json), f("prompt_digest", r.prompt_digest);
+    f("closes_us", r.closes_us), f("holds", r.holds);
     f("adapter_name", r.adapter_name), f("purpose", r.purpose), f("split", r.split), f("route", r.route);
     f("group_key", r.group_key), f("prompt_text", r.prompt_text), f("prompt_json", r.prompt_json);
     f("completion_text", r.completion_text), f("prompt_ids", r.prompt_ids), f("token_ids", r.token_ids);
@@ -124,6 +127,8 @@ struct Table<FeedbackRow> {
     f("id", r.id), f("record", r.record), f("choice", r.choice), f("kind", r.kind), f("score", r.score);
     f("source", r.source), f("labeller", r.labeller), f("reason", r.reason), f("comment", r.comment), f("key", r.key);
     f("metadata_json", r.metadata_json), f("time_us", r.time_us), f("state", r.state), f("retracted", r.retracted);
+    f("by_text", r.by_text), f("prompt_digest", r.prompt_digest), f("shown", r.shown);
+    f("shown_tokens", r.shown_tokens), f("cache_hit", r.cache_hit);
   }
 };
 

@@ -4,8 +4,7 @@
 
 namespace sluice {
 
-// RecordRow::route of such a request. It waits for that person, if for anybody, so it never holds up the records behind it
-// (Store::trainable).
+// RecordRow::route of such a request. It waits for that person, if for anybody (store/label_windows.h).
 inline constexpr const char* kDeskRoute = "workbench";
 
 }  // namespace sluice

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "store/migrations.h"
 
+#include <vector>
+
 #include "store/columns.h"
 
 namespace sluice {
@@ -126,12 +128,54 @@ CREATE TRIGGER evidence_no_delete BEFORE DELETE ON evidence BEGIN
 END;
 )sql";
 
-Status apply_first_schema(Database& db) {
+// What clients say about a request, and feedback that names its record by text or none at all.
+constexpr const char* kClients = R"sql(
+ALTER TABLE record ADD COLUMN turn TEXT NOT NULL DEFAULT '';
+ALTER TABLE record ADD COLUMN conversation_done INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE record ADD COLUMN next_state TEXT NOT NULL DEFAULT '';
+ALTER TABLE record ADD COLUMN stream TEXT NOT NULL DEFAULT '';
+ALTER TABLE record ADD COLUMN tags_json TEXT NOT NULL DEFAULT '';
+ALTER TABLE record ADD COLUMN prompt_digest TEXT NOT NULL DEFAULT '';
+ALTER TABLE record ADD COLUMN closes_us INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE record ADD COLUMN holds INTEGER NOT NULL DEFAULT 0;
+UPDATE record SET closes_us = served_us + 120000000;
+CREATE INDEX record_digest ON record(prompt_digest, seq) WHERE prompt_digest <> '';
+CREATE INDEX record_conversation ON record(conversation, seq) WHERE conversation <> '';
+-- What may still get a label. Small: rows leave when they get one or when the window is over.
+DROP INDEX record_open;
+CREATE INDEX record_open ON record(closes_us)
+  WHERE fate = '' AND purpose = 'live' AND split = 'train' AND complete = 1;
+-- Those of them that later records of the stream wait for.
+CREATE INDEX record_holding ON record(session, stream, route, seq)
+  WHERE fate = '' AND purpose = 'live' AND split = 'train' AND complete = 1 AND holds = 1;
+
+CREATE TABLE feedback_2(
+  id INTEGER PRIMARY KEY, record TEXT REFERENCES record(id), choice INTEGER NOT NULL, kind TEXT NOT NULL,
+  score REAL, source TEXT NOT NULL, labeller TEXT NOT NULL, reason TEXT NOT NULL, comment TEXT NOT NULL,
+  key TEXT NOT NULL, metadata_json TEXT NOT NULL, time_us INTEGER NOT NULL, state TEXT NOT NULL,
+  retracted INTEGER NOT NULL, by_text INTEGER NOT NULL, prompt_digest TEXT NOT NULL, shown TEXT NOT NULL,
+  shown_tokens INTEGER NOT NULL, cache_hit INTEGER NOT NULL) STRICT;
+INSERT INTO feedback_2 SELECT id, record, choice, kind, score, source, labeller, reason, comment, key, metadata_json,
+  time_us, state, retracted, 0, '', '', -1, 0 FROM feedback;
+DROP TABLE feedback;
+ALTER TABLE feedback_2 RENAME TO feedback;
+CREATE INDEX feedback_record ON feedback(record);
+CREATE UNIQUE INDEX feedback_key ON feedback(key) WHERE key <> '';
+-- What people look at by hand.
+CREATE INDEX feedback_unmatched ON feedback(id) WHERE state = 'unmatched';
+)sql";
+
+// The statements of each step, oldest first; a step is never changed once a program with it was given away.
+const std::vector<std::vector<const char*>>& steps() {
+  static const std::vector<std::vector<const char*>> all = {{kTraffic, kTraining, kRelease}, {kClients}};
+  return all;
+}
+
+// One transaction, so that a workspace is never between two schemas.
+Status apply_step(Database& db, std::int64_t schema) {
   db.exec("BEGIN IMMEDIATE");
-  db.exec(kTraffic);
-  db.exec(kTraining);
-  db.exec(kRelease);
-  db.exec("PRAGMA application_id=" + std::to_string(kApplicationId) + "; PRAGMA user_version=1;");
+  for (const char* sql : steps()[static_cast<std::size_t>(schema - 1)]) db.exec(sql);
+  db.exec("PRAGMA application_id=" + std::to_string(kApplicationId) + "; PRAGMA user_version=" + std::to_string(schema) + ";");
   if (!db.failed()) db.exec("COMMIT");
   Status error = db.take_error();
   if (!error.ok() && db.in_transaction()) db.exec("ROLLBACK");
@@ -145,8 +189,7 @@ Status migrate(Database& db, const std::string& path) {
   const std::int64_t tables = query_value(db, std::int64_t{0}, "SELECT count(*) FROM sqlite_schema");
   const std::int64_t application = query_value(db, std::int64_t{0}, "PRAGMA application_id");
   SLUICE_RETURN_IF_ERROR(db.take_error());
-  if (schema == 0 && tables == 0) return apply_first_schema(db);
-  if (application != kApplicationId) {
+  if (!(schema == 0 && tables == 0) && application != kApplicationId) {
     return invalid_argument(path + " is a database of another program: choose another folder for the workspace");
   }
   if (schema > kSchemaVersion) {
@@ -154,6 +197,7 @@ Status migrate(Database& db, const std::string& path) {
                             std::to_string(schema) + ", this program knows " + std::to_string(kSchemaVersion) +
                             "): open it with that program, or choose another workspace");
   }
+  for (std::int64_t next = schema + 1; next <= kSchemaVersion; ++next) SLUICE_RETURN_IF_ERROR(apply_step(db, next));
   return Status();
 }
 

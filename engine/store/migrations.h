@@ -7,7 +7,7 @@
 
 namespace sluice {
 
-inline constexpr int kSchemaVersion = 1;
+inline constexpr int kSchemaVersion = 2;
 
 // Brings the database to kSchemaVersion, one transaction a step. kInvalidArgument: newer, or another program's database.
 Status migrate(Database& db, const std::string& path);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Reads: every list is paged by key and no cursor outlives its call.
 #include "store/store_impl.h"
-#include "store/desk.h"
 
 namespace sluice {
 namespace {
@@ -88,7 +87,9 @@ Conditions conditions_of(const RecordFilter& filter, std::int64_t before_seq) {
   return where;
 }
 
-constexpr const char* kMayTrain = "purpose = 'live' AND split = 'train' AND complete = 1";
+// The conditions of the index record_holding.
+constexpr const char* kHolding =
+    "o.fate = '' AND o.purpose = 'live' AND o.split = 'train' AND o.complete = 1 AND o.holds = 1";
 
 std::vector<FeedbackRow> labels_that_count(Database& db, const RecordId& id) {
   return query_rows<FeedbackRow>(db, "WHERE record = ? AND state = 'waiting' AND retracted = 0 ORDER BY id", id);
@@ -139,26 +140,41 @@ std::vector<FeedbackRow> Store::feedback_of(const RecordId& id) const {
       [&](Database& db) { return query_rows<FeedbackRow>(db, "WHERE record = ? ORDER BY id", id); });
 }
 
+std::optional<RecordRow> Store::record_by_text(const std::string& prompt_digest, const std::string& shown,
+                                               std::int64_t age_us) const {
+  const std::int64_t since = impl_->now() - age_us;
+  if (prompt_digest.empty() || shown.empty()) return std::nullopt;
+  return impl_->readers.read([&](Database& db) {
+    return query_row<RecordRow>(db,
+                                "WHERE prompt_digest = ? AND prompt_digest <> '' AND purpose = 'live' AND served_us >= ? "
+                                "AND instr(completion_text, ?) > 0 ORDER BY seq DESC LIMIT 1",
+                                prompt_digest, since, shown);
+  });
+}
+
+std::vector<FeedbackRow> Store::unmatched_feedback(std::int64_t after_id, int limit) const {
+  return impl_->readers.read([&](Database& db) {
+    return query_rows<FeedbackRow>(db, "WHERE state = 'unmatched' AND id > ? ORDER BY id LIMIT ?", after_id, limit);
+  });
+}
+
 std::vector<FeedbackRow> Store::feedback_after(std::int64_t after_id, int limit) const {
   return impl_->readers.read(
       [&](Database& db) { return query_rows<FeedbackRow>(db, "WHERE id > ? ORDER BY id LIMIT ?", after_id, limit); });
 }
 
 std::vector<LabelledRecord> Store::trainable(SessionId session, int limit) const {
-  const std::int64_t open_since = impl_->now() - impl_->options.label_window_us;
+  const std::int64_t now_us = impl_->now();
   return impl_->readers.read([&](Database& db) {
     std::vector<LabelledRecord> out;
-    db.exec("BEGIN");  // one snapshot for the watermark, the records and their labels
-    const std::int64_t watermark = query_value(
-        db, std::int64_t{INT64_MAX},
-        "SELECT min(seq) FROM record WHERE fate = '' AND " + std::string(kMayTrain) +
-            " AND served_us >= ? AND session = ? AND route <> ?",
-        open_since, session, std::string(kDeskRoute));
+    db.exec("BEGIN");  // one snapshot for the watermarks, the records and their labels
     std::vector<RecordRow> rows = query_rows<RecordRow>(
         db,
-        "WHERE session = ? AND fate = 'waiting' AND (seq < ? OR EXISTS (SELECT 1 FROM feedback f WHERE f.record = record.id "
-        "AND f.source = 'human' AND f.state = 'waiting' AND f.retracted = 0)) ORDER BY seq LIMIT ?",
-        session, watermark, limit);
+        "WHERE session = ? AND fate = 'waiting' AND (NOT EXISTS (SELECT 1 FROM record o WHERE " + std::string(kHolding) +
+            " AND o.session = record.session AND o.stream = record.stream AND o.route = record.route AND o.seq < record.seq "
+            "AND o.closes_us >= ?) OR EXISTS (SELECT 1 FROM feedback f WHERE f.record = record.id "
+            "AND f.source = 'human' AND f.state = 'waiting' AND f.retracted = 0)) ORDER BY seq LIMIT ?",
+        session, now_us, limit);
     for (RecordRow& row : rows) {
       LabelledRecord labelled;
       labelled.feedback = labels_that_count(db, row.id);

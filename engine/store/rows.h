@@ -36,6 +36,13 @@ struct RecordRow {
   RecordId id;
   SessionId session;         // invalid outside a session
   std::string conversation;
+  // "main": a turn of the conversation that may train, and whose next one holds the judge's next state; "side": never
+  // trains; "" outside a conversation.
+  std::string turn;
+  bool conversation_done = false;  // no turn follows this one
+  std::string next_state;    // last message of the next main turn, as JSON; "" while there is none
+  std::string stream;        // name the client gave its stream of requests (store/label_windows.h); "" = none
+  std::string tags_json;     // what the client tagged the request with, an object; "" = nothing
   VersionId version;
   std::string adapter_name;  // "be-brief@3" or "base"
   Purpose purpose = Purpose::kLive;
@@ -44,6 +51,7 @@ struct RecordRow {
   std::string group_key;     // split and clustering unit
   std::string prompt_text;   // what people read: last user message, or the raw prompt
   std::string prompt_json;   // messages as sent (chat), or empty
+  std::string prompt_digest; // what feedback by text is matched with (text_digest()); "" = never matched
   std::string completion_text;
   std::vector<std::int32_t> prompt_ids;
   std::vector<std::int32_t> token_ids;   // sampled ids, EOS included when sampled
@@ -60,6 +68,8 @@ struct RecordRow {
   bool complete = true;         // false: cancelled or failed exchange
   std::int64_t received_us = 0;
   std::int64_t served_us = 0;   // commit time; set by the store
+  std::int64_t closes_us = 0;   // no label by then: `no_event`; set by the store
+  bool holds = false;           // while it is open, later records of its stream wait (learning.md §2.2); set by the store
   std::int64_t queue_us = 0;
   std::int64_t prefill_us = 0;
   std::int64_t decode_us = 0;
@@ -72,7 +82,7 @@ enum class FeedbackSource { kHuman, kJudge, kVerifier, kClient, kPersona };
 
 struct FeedbackRow {
   FeedbackId id;
-  RecordId record;
+  RecordId record;             // invalid: none was found by text, or a report that names none
   int choice = 0;
   FeedbackKind kind = FeedbackKind::kAccept;
   double score = 0;            // when kind is kScore
@@ -82,9 +92,16 @@ struct FeedbackRow {
   std::string comment;
   std::string key;             // idempotency key, "" = none
   std::string metadata_json;
+  // Of feedback that names its record by text: digest of the prompt, the text that was shown, how many of the record's
+  // tokens that is (-1 = all; later ones are not trained), and did the client show it out of its own cache?
+  bool by_text = false;
+  std::string prompt_digest;
+  std::string shown;
+  std::int64_t shown_tokens = -1;
+  bool cache_hit = false;
   std::int64_t time_us = 0;    // set by the store
-  // Of serving.md §2.2: waiting, duplicate (answered, never stored), late, consumed, held_out, ignored. Later a waiting
-  // row becomes `replaced` (newer label of its source) or `used` (in a batch).
+  // Of serving.md §2.2: waiting, duplicate (answered, never stored), late, consumed, held_out, unmatched, ignored. Later a
+  // waiting row becomes `replaced` (newer label of its source) or `used` (in a batch).
   std::string state;
   bool retracted = false;
 };

@@ -142,8 +142,7 @@ Store::Impl::Impl(StoreOptions opts, int lock_fd, std::unique_ptr<Database> db, 
       salt(std::move(split_salt)),
       readers(options.folder + "/sluice.db"),
       lock_fd_(lock_fd) {
-  const std::int64_t window = options.label_window_us;
-  writer_ = std::make_unique<Writer>(std::move(db), clock, last_us, [window](Tx& tx) { return expire_unlabelled(tx, window); });
+  writer_ = std::make_unique<Writer>(std::move(db), clock, last_us, expire_unlabelled);
 }
 
 Store::Impl::~Impl() {

@@ -12,12 +12,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/passes.h"
 #include "base/result.h"
 #include "store/events.h"
+#include "store/label_windows.h"
 #include "store/rows.h"
 
 namespace sluice {
@@ -25,9 +27,7 @@ namespace sluice {
 struct StoreOptions {
   std::string folder;                 // the workspace; made when missing
   const Clock* clock = nullptr;       // null = system
-  std::int64_t label_window_us = 120'000'000;  // feedback later than this after the commit is `late`
-  // The same for feedback of a person (learning.md §2.2, desk): labels given in the workbench.
-  std::int64_t desk_window_us = 86'400'000'000;
+  LabelWindows windows;               // feedback later than its window is `late`
   std::int64_t max_database_bytes = 0;  // writes that would grow the file beyond this fail like a full disk; 0 = no limit
 };
 
@@ -40,7 +40,7 @@ struct DecisionWrite {
 
 struct FeedbackOutcome {
   FeedbackRow row;               // as stored; state says what will happen
-  VersionId version;             // of the record
+  VersionId version;             // of the record; invalid without one
   std::string adapter_name;
   std::int64_t queue_position = 0;  // records waiting for the next batch, this one included
 };
@@ -91,7 +91,14 @@ class Store {
   Status set_session_state(SessionId session, SessionState state);
   Result<RecordRow> add_record(RecordRow row);                       // fills seq, served_us
   // kNotFound: no such record. kConflict: same key, other content. Reopening a batch is never done: see serving.md §2.2.
+  // Without a record the row is kept as `unmatched` (by_text) or `ignored`. A score of a record's second or later choice is
+  // `ignored`: only the first one's log-probs are kept.
   Result<FeedbackOutcome> add_feedback(FeedbackRow row);
+  // The same for many, in one commit; one that fails leaves the others. Fails whole only when nothing can be written.
+  Result<std::vector<Result<FeedbackOutcome>>> add_feedback(std::vector<FeedbackRow> rows);
+  // The last message of a conversation's next main turn: the judge's next state of its newest main record, which must be
+  // younger than 30 minutes, the conversation not done, and without one. True when there was such a record.
+  Result<bool> add_next_state(SessionId session, const std::string& conversation, const std::string& message_json);
   Result<FeedbackRow> retract_feedback(FeedbackId id, bool even_if_consumed);
   // Rows of a batch, its rewards, and the fate of the records it drops, in one transaction.
   Result<BatchId> add_batch(BatchRow batch, std::vector<RewardRow> rewards,
@@ -122,12 +129,17 @@ class Store {
   // Newest first, keyed by seq: rows with seq < before_seq (0 = from the newest).
   std::vector<RecordRow> records(const RecordFilter& filter, std::int64_t before_seq, int limit) const;
   std::vector<RecordRow> records_after(std::int64_t after_seq, int limit) const;  // oldest first
+  // The newest live record whose prompt has this digest and whose completion holds `shown`, committed within `age_us`.
+  std::optional<RecordRow> record_by_text(const std::string& prompt_digest, const std::string& shown,
+                                          std::int64_t age_us) const;
   std::vector<FeedbackRow> feedback_of(const RecordId& id) const;
+  std::vector<FeedbackRow> unmatched_feedback(std::int64_t after_id, int limit) const;  // ascending id
   std::vector<FeedbackRow> feedback_after(std::int64_t after_id, int limit) const;
   // Live, complete, train-split records of the session with a label that counts, behind the watermark, not consumed nor
-  // dropped; at most `limit`, serving order (learning.md §2.2). The watermark is the first record that has no label while
-  // its window is open; records labelled by a person do not wait for it (desk). Unlabelled ones whose window passed get the
-  // fate `no_event` with the next write; a label of a person brings them back within its own window.
+  // dropped; at most `limit`, serving order (learning.md §2.2). Each stream has its watermark: its first record that holds
+  // (RecordRow::holds) and has no label while its window is open; records labelled by a person do not wait for it (desk).
+  // Unlabelled ones whose window passed get the fate `no_event` with the next write; a label whose own window is longer
+  // brings them back.
   std::vector<LabelledRecord> trainable(SessionId session, int limit) const;
   std::vector<RewardRow> rewards_of(const RecordId& id) const;
   std::vector<BatchRow> batches(SessionId session, std::int64_t after_id, int limit) const;
@@ -164,6 +176,8 @@ class Store {
 
 // Is the change of state in gate.md §1's table?
 bool legal_transition(VersionState from, VersionState to);
+// What a prompt given as text is known by in feedback that names it by text.
+std::string text_digest(std::string_view prompt);
 const char* version_state_name(VersionState state);
 const char* verdict_name(Verdict verdict);
 const char* feedback_kind_name(FeedbackKind kind);

@@ -65,8 +65,8 @@ class Store::Impl {
 
 // Parts of writes that more than one file needs; all run inside a transaction.
 
-// Records whose label window passed without a label get the fate `no_event` (learning.md §2.2).
-Status expire_unlabelled(Tx& tx, std::int64_t label_window_us);
+// Records whose window passed without a label get the fate `no_event` (learning.md §2.2).
+Status expire_unlabelled(Tx& tx);
 // Appends to the hash chain; fills id, time and hashes of `row`.
 void append_decision(Tx& tx, DecisionRow& row);
 

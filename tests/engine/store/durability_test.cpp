@@ -77,11 +77,42 @@ TEST_F(DurabilityTest, SecondOpenIsRefused) {
   EXPECT_TRUE(Store::open(options()).ok());
 }
 
+// A workspace of the first schema: its rows stay, its labels still train.
+TEST_F(DurabilityTest, AnOlderWorkspaceIsBroughtUp) {
+  store.reset();
+  const std::string old = std::string(SLUICE_TEST_DATA) + "/workspace-schema1.sql";
+  std::ifstream file(old);
+  ASSERT_TRUE(file) << old;
+  const std::string sql((std::istreambuf_iterator<char>(file)), {});
+  std::filesystem::remove(db_path());
+  std::filesystem::remove(db_path() + "-wal");
+  std::filesystem::remove(db_path() + "-shm");
+  {
+    auto db = Database::open(db_path(), Database::Mode::kWrite).value();
+    db->exec(sql);
+    ASSERT_FALSE(db->failed()) << db->take_error().message();
+  }
+  clock.now_us = 1'700'000'010'000'000;
+  open();
+  const auto records = store->records({}, 0, 10);
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[1].completion_text, "It lets some through.");
+  EXPECT_EQ(records[1].token_ids, (std::vector<std::int32_t>{4, 5}));
+  EXPECT_EQ(records[0].fate, "");
+  const auto rows = store->feedback_of(records[1].id);
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].comment, "good");
+  EXPECT_EQ(rows[0].shown_tokens, -1);
+  EXPECT_EQ(store->trainable(records[1].session, 10).size(), 1u);
+  EXPECT_EQ(store->add_feedback(label(records[0].id)).value().row.state, "waiting");
+  EXPECT_TRUE(store->verify().empty());
+}
+
 TEST_F(DurabilityTest, NewerSchemaAndForeignFilesAreRefused) {
   store.reset();
   {
     auto db = Database::open(db_path(), Database::Mode::kWrite).value();
-    db->exec("PRAGMA user_version=2");
+    db->exec("PRAGMA user_version=1000");
   }
   auto opened = Store::open(options());
   EXPECT_EQ(opened.code(), Code::kInvalidArgument);

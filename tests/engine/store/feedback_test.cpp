@@ -181,6 +181,174 @@ TEST_F(FeedbackTest, ARequestOfTheWorkbenchHoldsNobodyUp) {
   EXPECT_EQ(trainable(), (std::vector<RecordId>{tried.id, next.id}));
 }
 
+// A client that asks and never says a word about the answer stalls nobody but its like, and those only while its timer runs.
+TEST_F(FeedbackTest, AnUnlabelledRecordHoldsItsOwnStreamAlone) {
+  const auto of = [&](const std::string& route, const std::string& stream) {
+    auto row = make_record(session);
+    row.route = route;
+    row.stream = stream;
+    return store->add_record(row).value().id;
+  };
+  of("chat", "");
+  of("completions", "");
+  of("fim", "");
+  of("chat", "other");
+  const RecordId persona = of("chat", "user"), chat = of("chat", ""), editor = of("completions", ""), named = of("chat", "other");
+  for (const RecordId& id : {persona, chat, editor, named}) post(label(id));
+  EXPECT_EQ(trainable(), (std::vector<RecordId>{persona, chat}));
+  clock.now_us += 16 * kSecond;  // an editor's timer is over
+  EXPECT_EQ(trainable(), (std::vector<RecordId>{persona, chat, editor}));
+  clock.now_us += 105 * kSecond;
+  EXPECT_EQ(trainable(), (std::vector<RecordId>{persona, chat, editor, named}));
+  ASSERT_TRUE(store->put_value("any", "write").ok());
+  EXPECT_EQ(store->counts(session).dropped.at("no_event"), 3);  // the chat turn may still get its verdict
+  clock.now_us += 780 * kSecond;
+  ASSERT_TRUE(store->put_value("any", "write").ok());
+  EXPECT_EQ(store->counts(session).dropped.at("no_event"), 4);
+}
+
+TEST_F(FeedbackTest, WindowsByKindOfClientAndSource) {
+  const auto state_after = [&](const std::string& route, const std::string& stream, FeedbackSource source, int seconds) {
+    auto row = make_record(session);
+    row.route = route;
+    row.stream = stream;
+    const RecordId id = store->add_record(row).value().id;
+    clock.now_us += seconds * kSecond;
+    return post(label(id, FeedbackKind::kAccept, source));
+  };
+  const struct {
+    const char* route;
+    const char* stream;
+    FeedbackSource source;
+    int window;
+  } kCases[] = {{"completions", "", FeedbackSource::kClient, 15},  {"fim", "", FeedbackSource::kClient, 15},
+                {"chat", "", FeedbackSource::kClient, 900},        {"chat", "user", FeedbackSource::kClient, 120},
+                {"completions", "", FeedbackSource::kPersona, 120}, {"completions", "", FeedbackSource::kVerifier, 120},
+                {"completions", "", FeedbackSource::kJudge, 300},  {"chat", "user", FeedbackSource::kHuman, 86'400},
+                {kDeskRoute, "", FeedbackSource::kHuman, 86'400},  {"chat", "", FeedbackSource::kJudge, 900}};
+  for (const auto& c : kCases) {
+    EXPECT_EQ(state_after(c.route, c.stream, c.source, c.window - 1), "waiting") << c.route << c.window;
+    EXPECT_EQ(state_after(c.route, c.stream, c.source, c.window + 1), "late") << c.route << c.window;
+  }
+}
+
+TEST_F(FeedbackTest, FeedbackByText) {
+  auto row = make_record(session);
+  row.route = "completions";
+  row.stream = "";
+  row.prompt_digest = text_digest("int main");
+  row.completion_text = "  return 0;\n}\n";
+  const auto old = store->add_record(row).value();
+  clock.now_us += kSecond;
+  row.id = RecordId::make();
+  const auto newest = store->add_record(row).value();
+  const auto find = [&](const std::string& prompt, const std::string& shown, int seconds) {
+    const auto found = store->record_by_text(text_digest(prompt), shown, seconds * kSecond);
+    return found ? found->id : RecordId();
+  };
+  EXPECT_EQ(find("int main", "return 0;", 120), newest.id);
+  EXPECT_EQ(find("int main", "return 1;", 120), RecordId());
+  EXPECT_EQ(find("int main ", "return 0;", 120), RecordId());
+  EXPECT_EQ(find("int main", "", 120), RecordId());
+  clock.now_us += 121 * kSecond;
+  EXPECT_EQ(find("int main", "return 0;", 120), RecordId());
+  EXPECT_EQ(find("int main", "return 0;", 3600), newest.id);
+
+  FeedbackRow by_text = label(newest.id);
+  by_text.by_text = true;
+  by_text.prompt_digest = row.prompt_digest;
+  by_text.shown = "return 0;";
+  by_text.shown_tokens = 1;
+  by_text.key = "c1";
+  EXPECT_EQ(post(by_text), "late");
+  by_text.record = RecordId();  // found no more: still the same event
+  EXPECT_EQ(post(by_text), "duplicate");
+  by_text.kind = FeedbackKind::kReject;
+  EXPECT_EQ(store->add_feedback(by_text).code(), Code::kConflict);
+  by_text.key = "c2";
+  EXPECT_EQ(post(by_text), "unmatched");
+  const auto unmatched = store->unmatched_feedback(0, 10);
+  ASSERT_EQ(unmatched.size(), 1u);
+  EXPECT_EQ(unmatched[0].shown, "return 0;");
+  EXPECT_FALSE(unmatched[0].record.valid());
+  EXPECT_TRUE(store->verify().empty());
+}
+
+// The editor went on typing: what it had shown by then may still be accepted.
+TEST_F(FeedbackTest, ACutOffRecordTrainsOnlyWhenALabelMatchesItsText) {
+  auto row = make_record(session);
+  row.route = "completions";
+  row.stream = "";
+  row.complete = false;
+  row.finish_reason = "cancelled";
+  const auto record = store->add_record(row).value();
+  EXPECT_EQ(store->record(record.id)->fate, "infra");
+  EXPECT_EQ(post(label(record.id)), "ignored");
+  EXPECT_TRUE(trainable().empty());
+  FeedbackRow by_text = label(record.id, FeedbackKind::kReject);
+  by_text.by_text = true;
+  by_text.shown = "It lets";
+  const auto stored = store->add_feedback(by_text).value().row;
+  EXPECT_EQ(stored.state, "waiting");
+  EXPECT_EQ(trainable(), std::vector<RecordId>{record.id});
+  ASSERT_TRUE(store->retract_feedback(stored.id, false).ok());
+  EXPECT_EQ(store->record(record.id)->fate, "infra");
+  EXPECT_TRUE(trainable().empty());
+}
+
+TEST_F(FeedbackTest, OtherChoicesAndSideTurnsNeverTrain) {
+  auto row = label(add_record(session).id);
+  row.choice = 1;
+  EXPECT_EQ(post(row), "ignored");
+  auto side = make_record(session);
+  side.conversation = "c";
+  side.turn = "side";
+  const auto record = store->add_record(side).value();
+  EXPECT_EQ(store->record(record.id)->fate, "side");
+  EXPECT_EQ(post(label(record.id)), "ignored");
+  EXPECT_TRUE(trainable().empty());
+}
+
+TEST_F(FeedbackTest, ManyAtOnceStandOrFallAlone) {
+  const auto a = add_record(session), b = add_record(session);
+  auto bad = label(b.id, FeedbackKind::kScore);
+  bad.score = std::numeric_limits<double>::quiet_NaN();
+  const auto results = store->add_feedback(std::vector<FeedbackRow>{label(a.id), label({"rec_none"}), bad, label(b.id), label(a.id)}).value();
+  ASSERT_EQ(results.size(), 5u);
+  EXPECT_EQ(results[0]->row.state, "waiting");
+  EXPECT_EQ(results[1].code(), Code::kNotFound);
+  EXPECT_EQ(results[2].code(), Code::kInvalidArgument);
+  EXPECT_EQ(results[3]->row.state, "waiting");
+  EXPECT_EQ(results[3]->queue_position, 2);
+  EXPECT_EQ(results[4]->row.state, "duplicate");
+  EXPECT_EQ(store->counts(session).feedback, 2);
+}
+
+TEST_F(FeedbackTest, NextStateOfAConversation) {
+  const auto turn = [&](const std::string& kind, bool done = false) {
+    auto row = make_record(session);
+    row.conversation = "c";
+    row.turn = kind;
+    row.conversation_done = done;
+    return store->add_record(row).value().id;
+  };
+  const auto next = [&](const std::string& text) { return store->add_next_state(session, "c", text).value(); };
+  EXPECT_FALSE(next("early"));
+  const RecordId first = turn("main");
+  turn("side");
+  EXPECT_FALSE(store->add_next_state(session, "d", "other").value());
+  EXPECT_FALSE(store->add_next_state(session, "", "none").value());
+  EXPECT_TRUE(next("thanks"));
+  EXPECT_FALSE(next("again"));
+  EXPECT_EQ(store->record(first)->next_state, "thanks");
+  const RecordId second = turn("main");
+  clock.now_us += 1801 * kSecond;
+  EXPECT_FALSE(next("an hour later"));
+  EXPECT_EQ(store->record(second)->next_state, "");
+  turn("main", true);
+  EXPECT_FALSE(next("a new one"));
+}
+
 TEST_F(FeedbackTest, ManyUnlabelledRecordsDoNotStarveTheTrainer) {
   for (int i = 0; i < 600; ++i) add_record(session);
   clock.now_us += 200 * kSecond;

@@ -59,6 +59,7 @@ class StoreTest : public ::testing::Test {
     row.session = session;
     row.version = kBaseVersion;
     row.adapter_name = "base";
+    row.stream = "user";  // a simulated one's: 120 s, and it holds
     row.prompt_text = prompt;
     row.completion_text = "It lets some through.";
     row.prompt_ids = {1, 2, 3};
