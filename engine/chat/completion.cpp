@@ -160,6 +160,15 @@ void fill_stops(const Tokenizer& tokenizer, PreparedExchange& p) {
   sampling.suppress_tokens.insert(sampling.suppress_tokens.end(), p.stop_ids.begin(), p.stop_ids.end());
 }
 
+// What a main turn begins with is what the judge reads of the turn before.
+Status keep_next_state(const PreparedExchange& p) {
+  const CompletionRequest& r = p.request;
+  if (p.store == nullptr || !r.store_text || r.turn != "main" || r.conversation.empty() || !r.messages) return {};
+  const std::string list = messages_json({r.messages->back()});
+  const Result<bool> kept = p.store->add_next_state(r.session, r.conversation, list.substr(1, list.size() - 2));
+  return kept.ok() ? Status() : kept.status();
+}
+
 Result<StartInfo> wait_started(ResponseHandle& stream, const std::function<bool()>& gone) {
   if (!gone) return stream->wait_started(no_deadline());
   while (true) {
@@ -192,6 +201,7 @@ Result<std::unique_ptr<Exchange>> CompletionService::start(CompletionRequest req
   SLUICE_RETURN_IF_ERROR(fill_prompts(chat_template_.get(), *tokenizer_, generator_.context_length(), p));
   fill_stops(*tokenizer_, p);
 
+  SLUICE_RETURN_IF_ERROR(keep_next_state(p));
   const auto wakeup = std::make_shared<Wakeup>();
   Request request_of_first = p.engine_request(0, 0);
   request_of_first.wakeup = wakeup;

@@ -60,8 +60,10 @@ struct CompletionRequest {
   Split split = Split::kTrain;
   SessionId session;
   std::string conversation, group_key, route, user;
-  std::string turn;                        // "main", "side", or "" where the client does not say
   std::string metadata_json;               // the client's own object, or ""
+  // As in RecordRow. The messages of a main turn end with the next state of the conversation's turn before.
+  std::string turn, stream, tags_json;
+  bool conversation_done = false;
   bool store_text = true;                  // false: the record keeps ids and version, no text
   bool store_record = true;                // false only for tools without a workspace (`generate`)
 };

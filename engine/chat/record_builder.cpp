@@ -109,6 +109,10 @@ RecordRow make_record(const RecordFacts& facts) {
   row.id = facts.id;
   row.session = request.session;
   row.conversation = request.conversation;
+  row.turn = request.turn;
+  row.conversation_done = request.conversation_done;
+  row.stream = request.stream;
+  row.tags_json = request.tags_json;
   row.version = facts.version;
   row.adapter_name = facts.adapter_name;
   row.purpose = request.purpose;
@@ -119,6 +123,9 @@ RecordRow make_record(const RecordFacts& facts) {
     row.prompt_text = facts.prompts.front().text;
     if (request.messages) row.prompt_json = request.prompt_json.empty() ? messages_json(*request.messages) : request.prompt_json;
     row.completion_text = first.text;
+    if (request.prompt) {
+      row.prompt_digest = request.suffix ? text_digest(*request.prompt, *request.suffix) : text_digest(*request.prompt);
+    }
   }
   row.prompt_ids = *facts.prompts.front().ids;
   row.token_ids = first.token_ids;

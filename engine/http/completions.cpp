@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/sha256.h"
+#include "http/client_context.h"
 #include "http/openai.h"
 
 namespace sluice {
@@ -163,8 +164,8 @@ std::optional<ApiError> Completions::start(Job& job, const HttpRequest& request)
   if (!adapter.ok()) return completion_error(adapter.status(), service_.context_length());
   CompletionRequest& r = call.request;
   r.adapter = *adapter;
-  const std::string_view header = request.header("X-Session-Id");
-  r.conversation = header.empty() ? call.conversation : std::string(header.substr(0, 256));
+  r.conversation = call.conversation;
+  if (auto error = read_client_context(request, &r)) return error;
   r.group_key = group_key(r.conversation, r);
   const LiveContext live = control_.live_context(r.group_key);
   r.session = live.session;

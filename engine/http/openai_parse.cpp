@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "http/client_context.h"
 #include "http/fields.h"
 #include "http/openai.h"
 #include "http/openai_chat.h"
@@ -214,13 +215,19 @@ void read_origin(Fields& f, OpenAiCall* call) {
     if (r.metadata_json.size() > kMaxMetadata) f.refuse("metadata", "must have at most 4096 bytes of JSON text");
   }
   call->conversation = f.text("session_id", "", 256);
+  r.turn = f.text("turn_type", "", 16);
+  if (!r.turn.empty() && r.turn != "main" && r.turn != "side") f.refuse("turn_type", "must be main or side");
+  if (const Json* done = f.find("session_done")) {
+    const bool is_text = done->is_string();
+    r.conversation_done = done->is_boolean() ? done->get<bool>() : means_yes(is_text ? done->get<std::string>() : dump(*done));
+  }
   const Json* own = f.find("sluice");
-  if (own == nullptr) return;
-  if (!own->is_object()) return f.refuse("sluice", "must be an object");
-  Fields inner(*own, "sluice.");
+  if (own != nullptr && !own->is_object()) return f.refuse("sluice", "must be an object");
+  const Json none = Json::object();
+  Fields inner(own == nullptr ? none : *own, "sluice.");
   call->pin = inner.text("pin", "", 128);
   call->conversation = inner.text("conversation", call->conversation, 256);
-  r.turn = inner.text("turn", "", 16);
+  r.turn = inner.text("turn", r.turn, 16);
   if (!r.turn.empty() && r.turn != "main" && r.turn != "side") inner.refuse("turn", "must be main or side");
   f.adopt(inner);
 }

@@ -33,13 +33,16 @@ Routes::Routes(const Guard& guard, CompletionService& service, Store& store, Con
       log_(log),
       completions_(service, control, metrics_, stopping, max_exchanges, clock),
       models_(control, service.context_length()),
-      feedback_(store, completions_, metrics_),
+      labels_(store, completions_, metrics_, service.tokenizer()),
+      feedback_(store, labels_),
+      compat_(store, labels_),
       records_(store),
       release_(store, control),
       sessions_(store, control) {
   completions_.add_routes(table_);
   models_.add_routes(table_);
   feedback_.add_routes(table_);
+  compat_.add_routes(table_);
   records_.add_routes(table_);
   release_.add_routes(table_);
   sessions_.add_routes(table_);

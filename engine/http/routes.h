@@ -7,9 +7,11 @@
 #include <optional>
 
 #include "base/log.h"
+#include "http/compat_api.h"
 #include "http/completions.h"
 #include "http/feedback_api.h"
 #include "http/guard.h"
+#include "http/label_writer.h"
 #include "http/metrics.h"
 #include "http/models_api.h"
 #include "http/records_api.h"
@@ -41,7 +43,9 @@ class Routes {
   Metrics metrics_;
   Completions completions_;
   ModelsApi models_;
+  LabelWriter labels_;
   FeedbackApi feedback_;
+  CompatApi compat_;
   RecordsApi records_;
   ReleaseApi release_;
   SessionApi sessions_;

@@ -48,7 +48,7 @@ bool only_a_judge(const std::vector<SourceReward>& rewards) {
 double length_bias(const std::vector<Scored>& samples) {
   double net = 0, gross = 0;
   for (const Scored& s : samples) {
-    const double n = static_cast<double>(s.labelled->record.token_ids.size());
+    const double n = static_cast<double>(visible_tokens(*s.labelled));
     net += s.advantage * n;
     gross += std::abs(s.advantage) * n;
   }
@@ -76,6 +76,15 @@ void write_rows(const std::vector<Scored>& samples, const Baseline& before, Form
 
 }  // namespace
 
+std::size_t visible_tokens(const LabelledRecord& labelled) {
+  const std::size_t all = labelled.record.token_ids.size();
+  const FeedbackRow* newest = nullptr;
+  for (const FeedbackRow& row : labelled.feedback) {
+    if (row.by_text && row.shown_tokens >= 0 && (newest == nullptr || row.id > newest->id)) newest = &row;
+  }
+  return newest == nullptr ? all : std::min(all, static_cast<std::size_t>(newest->shown_tokens));
+}
+
 Result<TrainBatch> pack(const std::vector<PackItem>& items) {
   TrainBatch out;
   out.seq_start.push_back(0);
@@ -98,7 +107,7 @@ Result<TrainBatch> pack(const std::vector<PackItem>& items) {
       out.resp_index.push_back(first + static_cast<std::int64_t>(p - 1 + t));
       out.target.push_back(r.token_ids[t]);
       out.lp_full.push_back(r.lp_full[t]);
-      out.mask.push_back(1);
+      out.mask.push_back(t < item.visible ? 1 : 0);
       out.advantage.push_back(static_cast<float>(item.advantage));
     }
     out.seq_start.push_back(static_cast<std::int64_t>(out.ids.size()));
@@ -118,7 +127,7 @@ std::string drop_reason(const LabelledRecord& labelled, const std::vector<Source
                                   [](const FeedbackRow& f) { return f.state == "late"; });
     return late ? "late" : "no_event";
   }
-  if (r.token_ids.empty() || r.prompt_ids.empty()) return "empty_mask";
+  if (visible_tokens(labelled) == 0 || r.prompt_ids.empty()) return "empty_mask";
   const auto finite = [](float x) { return std::isfinite(x); };
   if (r.lp_full.size() != r.token_ids.size() || !std::all_of(r.lp_full.begin(), r.lp_full.end(), finite)) return "no_logprobs";
   if (!(r.temperature > 0)) return "greedy";
@@ -145,7 +154,7 @@ Result<FormedBatch> form_batch(const std::vector<LabelledRecord>& labelled, cons
     s.labelled = &one;
     s.segment = segment_of(one.record);
     s.age = *age;
-    s.length = settings.loss.aggregation == Aggregation::kSeqMean ? 1 : static_cast<double>(one.record.token_ids.size());
+    s.length = settings.loss.aggregation == Aggregation::kSeqMean ? 1 : static_cast<double>(visible_tokens(one));
     s.reward = weighted_reward(s.rewards);
     s.advantage = advantage_of(s, baseline);
     samples.push_back(std::move(s));
@@ -160,7 +169,7 @@ Result<FormedBatch> form_batch(const std::vector<LabelledRecord>& labelled, cons
     return out;
   }
   std::vector<PackItem> items;
-  for (const Scored& s : samples) items.push_back({&s.labelled->record, s.advantage, 1, s.age});
+  for (const Scored& s : samples) items.push_back({&s.labelled->record, s.advantage, 1, s.age, visible_tokens(*s.labelled)});
   SLUICE_ASSIGN_OR_RETURN(out.tensors, pack(items));
   out.length_bias = length_bias(samples);
   write_rows(samples, baseline, out);

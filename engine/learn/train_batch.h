@@ -44,7 +44,11 @@ struct PackItem {
   double advantage = 0;
   double weight = 1;
   int age = 0;
+  std::size_t visible = SIZE_MAX;  // response tokens that were shown; later ones are masked
 };
+
+// Response tokens of the record that the labels speak of: all, unless the client reported the part it showed.
+std::size_t visible_tokens(const LabelledRecord& labelled);
 
 // kInvalidArgument names the record when its log-probs and ids differ in number, its prompt or answer is empty, or tau is 0.
 Result<TrainBatch> pack(const std::vector<PackItem>& items);

@@ -47,6 +47,15 @@ std::int64_t TrainerCore::steps_ahead() const {
   return head_step_ - (meet == nullptr ? 0 : meet->head_step);
 }
 
+std::size_t TrainerCore::visible_when_used(const RecordRow& record) const {
+  LabelledRecord labelled;
+  labelled.record = record;
+  for (FeedbackRow& row : store_.feedback_of(record.id)) {
+    if (row.state == "used") labelled.feedback.push_back(std::move(row));
+  }
+  return visible_tokens(labelled);
+}
+
 Result<Work> TrainerCore::work() {
   const LearnSettings& settings = options_.settings;
   refresh_lineage();

@@ -73,6 +73,8 @@ class TrainerCore {
 
   // ---- steps (trainer_core.cpp) ----
   std::int64_t steps_ahead() const;
+  // visible_tokens() of a record that trained: by the labels that it trained on.
+  std::size_t visible_when_used(const RecordRow& record) const;
   Result<Work> drop(FormedBatch& formed);
   Result<Outcome> train(const BatchRow& batch, const TrainBatch& tensors, double length_bias);
   Status finish(Outcome& outcome, const BatchRow& batch);

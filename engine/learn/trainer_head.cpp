@@ -163,7 +163,7 @@ Status TrainerCore::repeat_batches() {
     std::vector<PackItem> items;
     for (std::size_t i = 0; i < records.size(); ++i) {
       const int age = lineage_.age(records[i].version, head_.version, head_step_).value_or(0);
-      items.push_back({&records[i], batch.advantages[i], batch.weights[i], age});
+      items.push_back({&records[i], batch.advantages[i], batch.weights[i], age, visible_when_used(records[i])});
     }
     SLUICE_ASSIGN_OR_RETURN(const TrainBatch tensors, pack(items));
     SLUICE_ASSIGN_OR_RETURN(Outcome outcome, train(batch, tensors, 0));

@@ -96,7 +96,7 @@ Result<StepId> TrainerCore::inverted_step(const std::vector<Used>& picked, Versi
   std::vector<PackItem> items;
   for (std::size_t i = 0; i < records.size(); ++i) {
     const int age = lineage_.age(records[i].version, parent, number - 1).value_or(0);
-    items.push_back({&records[i], batch.advantages[i], 1, age});
+    items.push_back({&records[i], batch.advantages[i], 1, age, visible_when_used(records[i])});
   }
   SLUICE_ASSIGN_OR_RETURN(const TrainBatch tensors, pack(items));
   SLUICE_ASSIGN_OR_RETURN(batch.id, store_.add_batch(batch, {}, {}));

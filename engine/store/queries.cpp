@@ -286,7 +286,7 @@ StoreCounts Store::counts(SessionId session) const {
       else if (!fate.empty()) out.dropped[fate] += n;
     }
     Statement labels = db.prepare(
-        "SELECT f.kind, count(*) FROM feedback f JOIN record r ON r.id = f.record WHERE f.retracted = 0 "
+        "SELECT f.kind, count(*) FROM feedback f LEFT JOIN record r ON r.id = f.record WHERE f.retracted = 0 "
         "AND f.state <> 'replaced' AND (?1 IS NULL OR r.session = ?1) GROUP BY f.kind");
     put(labels, 0, session);
     while (labels.step()) {

@@ -27,7 +27,7 @@ namespace sluice {
 struct StoreOptions {
   std::string folder;                 // the workspace; made when missing
   const Clock* clock = nullptr;       // null = system
-  LabelWindows windows;               // feedback later than its window is `late`
+  LabelWindows windows = {};          // feedback later than its window is `late`
   std::int64_t max_database_bytes = 0;  // writes that would grow the file beyond this fail like a full disk; 0 = no limit
 };
 
@@ -96,6 +96,7 @@ class Store {
   Result<FeedbackOutcome> add_feedback(FeedbackRow row);
   // The same for many, in one commit; one that fails leaves the others. Fails whole only when nothing can be written.
   Result<std::vector<Result<FeedbackOutcome>>> add_feedback(std::vector<FeedbackRow> rows);
+  Result<std::vector<FeedbackOutcome>> add_feedback_together(std::vector<FeedbackRow> rows);  // all or none
   // The last message of a conversation's next main turn: the judge's next state of its newest main record, which must be
   // younger than 30 minutes, the conversation not done, and without one. True when there was such a record.
   Result<bool> add_next_state(SessionId session, const std::string& conversation, const std::string& message_json);
@@ -176,8 +177,9 @@ class Store {
 
 // Is the change of state in gate.md §1's table?
 bool legal_transition(VersionState from, VersionState to);
-// What a prompt given as text is known by in feedback that names it by text.
+// What a prompt given as text is known by in feedback that names it by text; the second for one with a suffix.
 std::string text_digest(std::string_view prompt);
+std::string text_digest(std::string_view prefix, std::string_view suffix);
 const char* version_state_name(VersionState state);
 const char* verdict_name(Verdict verdict);
 const char* feedback_kind_name(FeedbackKind kind);

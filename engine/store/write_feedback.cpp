@@ -125,6 +125,14 @@ Result<FeedbackOutcome> add_one(Tx& tx, FeedbackRow row, const LabelWindows& win
 
 std::string text_digest(std::string_view prompt) { return sha256(prompt); }
 
+std::string text_digest(std::string_view prefix, std::string_view suffix) {
+  Sha256 hash;
+  hash.update("fim " + std::to_string(prefix.size()) + " ");
+  hash.update(prefix);
+  hash.update(suffix);
+  return to_hex(hash.digest());
+}
+
 Result<FeedbackOutcome> Store::add_feedback(FeedbackRow row) {
   SLUICE_ASSIGN_OR_RETURN(auto outcomes, add_feedback(std::vector<FeedbackRow>{std::move(row)}));
   return std::move(outcomes.front());
@@ -135,6 +143,19 @@ Result<std::vector<Result<FeedbackOutcome>>> Store::add_feedback(std::vector<Fee
   SLUICE_RETURN_IF_ERROR(impl_->write([&](Tx& tx) -> Status {
     out.clear();
     for (const FeedbackRow& row : rows) out.push_back(add_one(tx, row, impl_->options.windows));
+    return Status();
+  }));
+  return out;
+}
+
+Result<std::vector<FeedbackOutcome>> Store::add_feedback_together(std::vector<FeedbackRow> rows) {
+  std::vector<FeedbackOutcome> out;
+  SLUICE_RETURN_IF_ERROR(impl_->write([&](Tx& tx) -> Status {
+    out.clear();
+    for (const FeedbackRow& row : rows) {
+      SLUICE_ASSIGN_OR_RETURN(FeedbackOutcome one, add_one(tx, row, impl_->options.windows));
+      out.push_back(std::move(one));
+    }
     return Status();
   }));
   return out;

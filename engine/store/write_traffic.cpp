@@ -81,15 +81,22 @@ Result<RecordRow> Store::add_record(RecordRow row) {
 }
 
 Result<bool> Store::add_next_state(SessionId session, const std::string& conversation, const std::string& message_json) {
-  bool found = false;
-  SLUICE_RETURN_IF_ERROR(impl_->write([&](Tx& tx) -> Status {
-    found = false;
-    auto record = query_row<RecordRow>(tx.db,
+  const auto turn_before = [&](Database& db, std::int64_t now_us) {
+    auto record = query_row<RecordRow>(db,
                                        "WHERE conversation = ? AND conversation <> '' AND turn = 'main' AND purpose = 'live' "
                                        "AND session IS ? ORDER BY seq DESC LIMIT 1",
                                        conversation, session);
-    if (!record || record->conversation_done || !record->next_state.empty()) return Status();
-    if (tx.now_us - record->served_us > kConversationIdleUs) return Status();
+    const bool open = record && !record->conversation_done && record->next_state.empty() &&
+                      now_us - record->served_us <= kConversationIdleUs;
+    return open ? std::move(record) : std::nullopt;
+  };
+  // Most conversations begin here: those need no write.
+  if (!impl_->readers.read([&](Database& db) { return turn_before(db, impl_->now()); })) return false;
+  bool found = false;
+  SLUICE_RETURN_IF_ERROR(impl_->write([&](Tx& tx) -> Status {
+    found = false;
+    const auto record = turn_before(tx.db, tx.now_us);
+    if (!record) return Status();
     run(tx.db, "UPDATE record SET next_state = ? WHERE seq = ?", message_json, record->seq);
     tx.announce(EventKind::kRecord, record->seq, record->id.text);
     found = true;

@@ -204,6 +204,7 @@ DriverEvent Driver::run(HttpClient& client, const Job& job) {
   HttpCall chat = call();
   chat.headers.emplace_back("X-Session-Id", recipe_.name + "-" + std::to_string(options_.seed) + "-" + std::to_string(job.number));
   chat.headers.emplace_back("X-Session-Done", "1");
+  chat.headers.emplace_back("X-Sluice-Stream", recipe_.name);  // a verdict follows at once: this stream keeps its order
   const Result<HttpResponse> answer =
       post(client, kChatPath, chat_request_json(recipe_, *job.prompt, options_.model, job.seed), chat);
   if (!answer.ok()) {

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: GPL-3.0-or-later
 -- A workspace as the program with schema 1 left it: one labelled record, one without a label. Dumped from its file.
+PRAGMA foreign_keys=OFF;
 CREATE TABLE value(name TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE session(
   id INTEGER PRIMARY KEY, name TEXT NOT NULL, recipe_name TEXT NOT NULL, recipe_json TEXT NOT NULL,

@@ -20,6 +20,20 @@ LearnSettings small() {
 
 const AgeOf kFresh = [](VersionId) { return std::optional<int>(0); };
 
+// An editor reports the part that it showed: what came behind it was never judged.
+TEST(TrainBatch, TokensBehindTheShownPartAreMasked) {
+  LabelledRecord a = labelled(7, true, 4);
+  a.feedback.front().by_text = true;
+  a.feedback.front().shown_tokens = 2;
+  EXPECT_EQ(visible_tokens(a), 2u);
+  const TrainBatch batch = pack({{&a.record, 0.5, 1, 0, visible_tokens(a)}}).value();
+  EXPECT_EQ(batch.mask, (std::vector<float>{1, 1, 0, 0}));
+  a.feedback.front().shown_tokens = -1;
+  EXPECT_EQ(visible_tokens(a), 4u);
+  a.feedback.front().shown_tokens = 0;
+  EXPECT_EQ(drop_reason(a, rewards_of(a, {}), 0, {}), "empty_mask");
+}
+
 TEST(Pack, ShapesPositionsAndShift) {
   LabelledRecord a = labelled(7, true, 2), b = labelled(9, false, 3);
   b.record.prompt_ids = {5};
