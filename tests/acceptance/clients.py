@@ -182,10 +182,9 @@ class BytePieces:
         self.server, self.eos_token_id, self.bos_token_id, self.eos_token, self.pad_token_id = server, 0, None, "", 0
 
     def encode(self, text, add_special_tokens=False, **_):
-        return self.server.post("/sluice/v1/tokenize", {"content": text, "add_special": add_special_tokens})["tokens"]
-
-    def decode(self, ids, **_):
-        return self.server.post("/sluice/v1/detokenize", {"tokens": list(ids)})["content"]
+        answer = self.server.post("/v1/completions", {"prompt": text, "max_tokens": 0, "return_token_ids": True, "temperature": 0,
+                                                      "add_special_tokens": add_special_tokens})
+        return answer["choices"][0].get("prompt_token_ids") or answer["prompt_token_ids"]
 
     def __call__(self, texts, add_special_tokens=False, **_):
         class Encoded:
