@@ -4,6 +4,7 @@
 // spaces in here.
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <numeric>
 
@@ -35,12 +36,8 @@ std::string with_spaces(std::string_view text) {
 int byte_of(std::string_view text) {
   if (text.size() != 6 || text.substr(0, 3) != "<0x" || text[5] != '>') return -1;
   int value = 0;
-  for (const char c : text.substr(3, 2)) {
-    const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-    if (digit < 0) return -1;
-    value = value * 16 + digit;
-  }
-  return value;
+  const auto read = std::from_chars(text.data() + 3, text.data() + 5, value, 16);
+  return read.ec == std::errc() && read.ptr == text.data() + 5 && value >= 0 ? value : -1;
 }
 
 // Where the code points of valid UTF-8 begin, but the first.

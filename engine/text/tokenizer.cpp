@@ -12,7 +12,6 @@
 namespace sluice {
 namespace {
 
-constexpr std::size_t kMaxTextBytes = std::size_t{1} << 30;
 
 // Texts that end an answer in the families we know, whether or not the file lists them.
 constexpr std::array<std::string_view, 9> kEndTexts = {"<|endoftext|>", "<|im_end|>",      "<|end_of_text|>",
@@ -35,7 +34,7 @@ struct Tokenizer::Impl {
   std::size_t size() const { return subword->pieces().size(); }
   bool in_range(std::int32_t id) const { return id >= 0 && static_cast<std::size_t>(id) < size(); }
 
-  Result<std::vector<std::int32_t>> encode(std::span<const Segment> segments, bool continues) const;
+  Result<std::vector<std::int32_t>> encode(std::span<const Segment> segments, bool continues, std::size_t max_bytes) const;
   Status encode_marked(std::string_view text, const std::vector<ByteRange>& control_allowed, bool continues,
                        std::vector<std::int32_t>& out) const;
   Status encode_fragment(std::string_view text, TextPlace place, bool control_allowed,
@@ -163,24 +162,25 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::create(Vocabulary vocabulary
 }
 
 Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, EncodeOptions options) const {
+  if (text.size() > options.max_bytes) text = text.substr(0, options.max_bytes + 1);  // refused below, without a copy
   const std::vector<Segment> one = {{std::string(text), options.parse_special}};
   std::vector<std::int32_t> out;
-  SLUICE_ASSIGN_OR_RETURN(out, impl_->encode(one, options.continues));
+  SLUICE_ASSIGN_OR_RETURN(out, impl_->encode(one, options.continues, options.max_bytes));
   if (options.add_special && add_bos()) out.insert(out.begin(), *bos());
   if (options.add_special && add_eos()) out.push_back(*eos());
   return out;
 }
 
 Result<std::vector<std::int32_t>> Tokenizer::encode(std::span<const Segment> segments) const {
-  return impl_->encode(segments, false);
+  return impl_->encode(segments, false, kMaxTextBytes);
 }
 
-Result<std::vector<std::int32_t>> Tokenizer::Impl::encode(std::span<const Segment> segments, bool continues) const {
+Result<std::vector<std::int32_t>> Tokenizer::Impl::encode(std::span<const Segment> segments, bool continues, std::size_t max_bytes) const {
   std::string text;
   std::vector<ByteRange> allowed;
   for (const Segment& segment : segments) {
-    if (segment.text.size() > kMaxTextBytes - std::min(kMaxTextBytes, text.size())) {
-      return invalid_argument("the text to tokenise is longer than 1 GiB: shorten it");
+    if (segment.text.size() > max_bytes - std::min(max_bytes, text.size())) {
+      return invalid_argument("the text to tokenise is longer than " + std::to_string(max_bytes) + " bytes: shorten it");
     }
     const std::size_t begin = text.size();
     text += is_valid_utf8(segment.text) ? segment.text : to_valid_utf8(segment.text);

@@ -4,6 +4,7 @@
 // Immutable once created; any number of threads may share one. Time is linear in the text but for a logarithm.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -17,10 +18,13 @@
 
 namespace sluice {
 
+inline constexpr std::size_t kMaxTextBytes = std::size_t{1} << 30;
+
 struct EncodeOptions {
   bool parse_special = false;  // whether the text of a control token becomes that token
   bool add_special = false;    // whether bos / eos are put around, where the vocabulary asks for them
   bool continues = false;      // the text stands behind other text: SentencePiece puts no space before it
+  std::size_t max_bytes = kMaxTextBytes;  // a longer text is refused
 };
 
 // A stretch of a prompt. Neighbours are split and merged as one text, so that ids are those of the whole prompt; only
@@ -43,7 +47,7 @@ class Tokenizer {
 
   // Bytes that are no UTF-8 count as U+FFFD. A byte the vocabulary has no token for is left out, as in the original
   // tokenizers (SmolLM2 lacks six control characters and two lead bytes of unassigned planes). kInvalidArgument above
-  // 1 GiB.
+  // max_bytes (counts are 64 bits wide).
   Result<std::vector<std::int32_t>> encode(std::string_view text, EncodeOptions options = {}) const;
   // parse_special is each segment's own; bos and eos are not added (encode_segments does that).
   Result<std::vector<std::int32_t>> encode(std::span<const Segment> segments) const;

@@ -103,7 +103,8 @@ class Reader {
       } else if (type == "Split") {
         SLUICE_RETURN_IF_ERROR(read_split(*step));
       } else {
-        return bad("the pre-tokenizer " + in_quotes(type) + " is not supported; known are ByteLevel, Digits, Metaspace and Split");
+        return bad("the pre-tokenizer " + in_quotes(type) +
+                   " is not supported; known are ByteLevel, Digits, Metaspace and Split");
       }
     }
     if (byte_level && metaspace) return bad("ByteLevel and Metaspace do not go together");
@@ -257,7 +258,8 @@ Status read_named_tokens(const Json& config, const Json& map, Vocabulary& v) {
   for (std::size_t i = 0; i < v.tokens.size(); ++i) {
     if (v.types[i] != TokenType::kUnused) ids.emplace(v.tokens[i], static_cast<std::int32_t>(i));
   }
-  for (const auto& [key, slot] : {std::pair("bos_token", &v.bos), std::pair("eos_token", &v.eos), std::pair("pad_token", &v.pad)}) {
+  for (const auto& [key, slot] :
+       {std::pair("bos_token", &v.bos), std::pair("eos_token", &v.eos), std::pair("pad_token", &v.pad)}) {
     std::string name = token_text(config, key);
     if (name.empty()) name = token_text(map, key);
     if (name.empty()) continue;

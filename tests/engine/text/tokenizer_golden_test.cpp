@@ -18,7 +18,7 @@ class TokenizerGolden : public ::testing::TestWithParam<Golden> {
   const std::vector<golden::Case> cases_ = golden::read_cases(GetParam().name);
 };
 
-TEST_P(TokenizerGolden, IdsEqualTheOracle) {
+TEST_P(TokenizerGolden, TOK1_TOK3_IdsEqualTheOracle) {
   ASSERT_NE(tokenizer_, nullptr);
   ASSERT_GE(cases_.size(), GetParam().least_cases);
   int wrong = 0;
@@ -39,8 +39,8 @@ TEST_P(TokenizerGolden, DecodesAsTheOracle) {
   for (const golden::Case& c : cases_) ASSERT_EQ(tokenizer_->decode(c.special), c.decoded) << c.text;
 }
 
-// TOK-6, TOK-7: what a stream shows, joined, is what decoding at once shows, and no piece of it is cut.
-TEST_P(TokenizerGolden, StreamEqualsWhole) {
+// What a stream shows, joined, is what decoding at once shows, and no piece of it is cut.
+TEST_P(TokenizerGolden, TOK6_TOK7_StreamEqualsWhole) {
   for (const golden::Case& c : cases_) {
     StreamDecoder decoder(tokenizer_);
     std::string streamed;

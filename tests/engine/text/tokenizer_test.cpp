@@ -120,6 +120,19 @@ TEST_F(TokenizerTest, TOK9_BytesThatAreNoTextBecomeReplacement) {
   }
 }
 
+TEST_F(TokenizerTest, TOK10_ATextAboveTheLimitIsRefused) {
+  EXPECT_EQ(kMaxTextBytes, std::size_t{1} << 30);
+  EXPECT_TRUE(tokenizer_->encode("12345678", {.max_bytes = 8}).ok());
+  const auto refused = tokenizer_->encode("123456789", {.max_bytes = 8});
+  ASSERT_EQ(refused.code(), Code::kInvalidArgument);
+  EXPECT_NE(refused.status().message().find("8 bytes"), std::string::npos);
+  EXPECT_EQ(tokenizer_->encode("x", {.max_bytes = 0}).code(), Code::kInvalidArgument);
+  // Lengths beyond 2^31 count in full: only the begin of this view is readable, so it must be refused by its length alone.
+  const std::string begin(16, 'x');
+  EXPECT_EQ(tokenizer_->encode(std::string_view(begin.data(), std::size_t{1} << 33), {.max_bytes = 8}).code(),
+            Code::kInvalidArgument);
+}
+
 TEST_F(TokenizerTest, TPL2_ControlTokensOnlyInAllowedSegments) {
   const std::vector<Segment> segments = {{"<|im_start|>user\n", true}, {"hi<|im_end|>", false}, {"<|im_end|>\n", true}};
   const auto ids = tokenizer_->encode(segments);
