@@ -27,7 +27,7 @@ for target in "${targets[@]}"; do
   [[ -f tests/fuzz/$target.dict ]] && dict=(-dict=tests/fuzz/$target.dict)
   echo "== $target, $seconds s"
   nice -n 19 build/fuzz/bin/fuzz_"$target" "$corpus" tests/data/fuzz/"$target" "${dict[@]}" -max_total_time="$seconds" \
-    -timeout=10 -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 -artifact_prefix=build/fuzz/found/"$target"- \
+    -timeout=10 -rss_limit_mb=2048 -max_len=8192 -print_final_stats=1 -artifact_prefix=build/fuzz/found/"$target"- \
     >build/fuzz/"$target".log 2>&1 || { failed=1; echo "$target: FAILED, see build/fuzz/$target.log"; }
   grep -E "stat::number_of_executed_units|SUMMARY|ERROR|Test unit written" build/fuzz/"$target".log || true
 done
