@@ -10,7 +10,7 @@ namespace sluice {
 class PrefillBudget {
  public:
   PrefillBudget(int most, double target_s)
-      : most_(std::max(most, 1)), least_(std::min(kLeast, most_)), target_s_(target_s), tokens_(std::min(kFirst, most_)) {}
+      : most_(std::max(most, 1)), least_(std::min(kLeast, most_)), target_s_(target_s), tokens_(least_) {}
 
   int tokens() const { return static_cast<int>(tokens_); }
 
@@ -25,13 +25,12 @@ class PrefillBudget {
   }
 
  private:
-  static constexpr int kFirst = 32;
-  static constexpr int kLeast = 16;
+  static constexpr int kLeast = 32;  // a prompt of 40 tokens is through in two steps, beside a long one
 
   const int most_;
   const int least_;
   const double target_s_;
-  double tokens_;
+  double tokens_;  // begins with least_
 };
 
 }  // namespace sluice

@@ -286,7 +286,7 @@ TEST(PrefillBudget, FindsTheNumberOfTokensThatTakesTheTimeWanted) {
   budget.took(0, 5);
   EXPECT_NEAR(budget.tokens(), 80, 4) << "nor does one without";
   for (int i = 0; i < 20; ++i) budget.took(budget.tokens(), 3);
-  EXPECT_EQ(budget.tokens(), 16) << "some always get on";
+  EXPECT_EQ(budget.tokens(), 32) << "some always get on";
   for (int i = 0; i < 20; ++i) budget.took(budget.tokens(), 0);
   EXPECT_EQ(budget.tokens(), 512);
   EXPECT_EQ(PrefillBudget(5, 0.1).tokens(), 5);
