@@ -82,7 +82,7 @@ class FieldsTest(unittest.TestCase):
         bent = self.text(max_tokens=1, logprobs=20, temperature=1.7, top_k=2, presence_penalty=1.5, seed=3)
         for token, value in bent["choices"][0]["logprobs"]["top_logprobs"][0].items():
             if token in plain:
-                self.assertAlmostEqual(value, plain[token], places=5)
+                self.assertAlmostEqual(value, plain[token], places=3)
 
     def test_SMP3_top_k_off_and_one(self):
         drawn = self.tokens(temperature=1, seed=5)
