@@ -70,7 +70,7 @@ class Engine::Impl {
   SteadyTime now() const { return options_.clock->steady(); }
   Status check_open() const SLUICE_REQUIRES(mu_);
   Result<PinnedVersion> pin(const AdapterChoice& choice);
-  Status on_engine(std::function<Status()> work) SLUICE_EXCLUDES(mu_);
+  Status on_engine(std::function<Status()> work) SLUICE_REQUIRES(control_mu_) SLUICE_EXCLUDES(mu_);
   Status set_paused(bool paused) SLUICE_EXCLUDES(mu_);
 
   // The engine's thread: engine_loop.cpp.

@@ -68,7 +68,7 @@ GUI_FORBIDDEN = (
      "a nested event loop: use open()"),
 )
 TEST_FORBIDDEN = (
-    (r"\bsleep_(for|until)\s*\(|\bqWait\s*\(|\bqSleep\s*\(|\b(u|nano)?sleep\s*\(|QThread::m?sleep",
+    (r"\bsleep_(for|until)\s*\(|\bqWait\s*\(|\bqSleep\s*\(|(?<!\.)(?<!->)\b(u|nano)?sleep\s*\(|QThread::m?sleep",
      "tests wait for conditions, not for time"),
 )
 LONG_FILE = 400
@@ -235,8 +235,8 @@ class Checker:
             if re.search(r"\bstd::(recursive_|shared_|timed_)?mutex\b", line.code):
                 self.error(name, line.number, "use sluice::Mutex of base/guarded.h, which clang can check")
             member = re.match(r"\s*(?:mutable\s+)?(?:sluice::)?Mutex\s+(\w+)\s*;", line.code)
-            if member and not re.search(rf"SLUICE_(PT_)?GUARDED_BY\([^)]*\b{member.group(1)}\)", code):
-                self.error(name, line.number, f"nothing is SLUICE_GUARDED_BY({member.group(1)})")
+            if member and not re.search(rf"SLUICE_((PT_)?GUARDED_BY|REQUIRES)\([^)]*\b{member.group(1)}\b", code):
+                self.error(name, line.number, f"nothing is SLUICE_GUARDED_BY({member.group(1)}) and no call SLUICE_REQUIRES it")
 
     def check_widgets_file(self, path, name):
         parts = name.split("/")

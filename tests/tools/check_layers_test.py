@@ -106,6 +106,7 @@ class CheckLayersTest(unittest.TestCase):
         self.assert_finds("nothing is SLUICE_GUARDED_BY(mu_)", {"engine/serve/engine.h": SPDX + "class A {\n  Mutex mu_;\n};\n"})
         self.assert_finds("use sluice::Mutex", {"engine/serve/engine.h": SPDX + "std::mutex mu_;\n"})
         self.assertEqual(self.errors({"engine/serve/engine.h": SPDX + "mutable Mutex mu_;\nint x_ SLUICE_GUARDED_BY(mu_);\n"}), [])
+        self.assertEqual(self.errors({"engine/serve/engine.h": SPDX + "Mutex turn_;\nvoid go() SLUICE_REQUIRES(turn_);\n"}), [])
 
     def test_widget_layers(self):
         self.assert_finds("curves may not see gate", {"widgets/curves/card.cpp": SPDX + '#include "gate/panel.h"\n'})
@@ -127,6 +128,8 @@ class CheckLayersTest(unittest.TestCase):
         for code in ("std::this_thread::sleep_for(1s);", "QTest::qWait(50);", "usleep(3);"):
             with self.subTest(code):
                 self.assert_finds("wait for conditions", {"tests/engine/serve/engine_test.cpp": SPDX + code + "\n"})
+        for code in ("engine->sleep(true);", "engine.sleep(false);"):  # the engine's own state of that name
+            self.assertEqual(self.errors({"tests/engine/serve/engine_test.cpp": SPDX + code + "\n"}), [])
 
     def test_spdx_line(self):
         self.assert_finds("SPDX", {"engine/text/vocabulary.h": "#pragma once\n"})
