@@ -1,42 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "model/forward_pass.h"
 
-#include <ATen/Parallel.h>
-#include <ATen/ops/addmm.h>
-#include <ATen/ops/from_blob.h>
-#include <ATen/ops/mm.h>
-#include <c10/core/InferenceMode.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 
-#include "model/frozen_linear_at.h"
+#include "model/forward_work.h"
 #include "model/kernels/dequant.h"
-#include "model/kernels/lora.h"
 #include "model/kernels/vector_math.h"
 
 namespace sluice {
-namespace {
-
-// Fewer multiply-adds than this a task aren't worth waking another core.
-constexpr std::int64_t kTaskWork = 16384;
-
-// Rows of output that a core takes at least; whole cache lines of every output row.
-constexpr std::int64_t kOutputGrain = 32;
-
-std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
-
-void grow(std::vector<float>& v, std::int64_t n) {
-  if (v.size() < size(n)) v.resize(size(n));
-}
-
-at::Tensor view(float* data, std::int64_t rows, std::int64_t cols) { return at::from_blob(data, {rows, cols}, at::kFloat); }
-at::Tensor view(const float* data, std::int64_t rows, std::int64_t cols) {
-  return view(const_cast<float*>(data), rows, cols);  // from_blob takes no const; nothing writes it
-}
-
-}  // namespace
 
 ForwardPass::ForwardPass(std::shared_ptr<const TransformerWeights> weights, KvCache& cache, WorkPool& pool)
     : weights_(std::move(weights)),
@@ -138,107 +111,6 @@ void ForwardPass::norm_rows(const float* weight) {
   });
 }
 
-void ForwardPass::apply(int layer, const float* in, ActivationBlocks& activations, std::span<const Output> outputs) {
-  if (integer_rows_ > 0) {
-    const std::int64_t cols = config_.linear_cols(outputs[0].linear);
-    activations.resize(integer_rows_, cols);
-    pool_.run(integer_rows_, std::max<std::int64_t>(1, kTaskWork / cols), [&](std::int64_t begin, std::int64_t end, int) {
-      for (std::int64_t r = begin; r < end; ++r) activations.set_row(r, in + r * cols);
-    });
-    apply_integer(layer, activations, outputs);
-  }
-  if (!chunks_.empty()) apply_chunks(layer, in, outputs);
-}
-
-// hidden = A x for every integer row with an adapter, split over rows, layers and halves of the rank.
-void ForwardPass::lora_down_rows(int layer, const ActivationBlocks& activations, std::span<const Output> outputs) {
-  const std::int64_t count = static_cast<std::int64_t>(outputs.size());
-  grow(lora_hidden_, count * integer_rows_ * lora_rank_);
-  const std::int64_t work = activations.cols() * lora_rank_ / 2;
-  const std::int64_t grain = std::max<std::int64_t>(1, kTaskWork * 2 / std::max<std::int64_t>(work, 1));
-  pool_.run(count * integer_rows_ * 2, grain, [&](std::int64_t begin, std::int64_t end, int) {
-    for (std::int64_t task = begin; task < end; ++task) {
-      const std::int64_t half = task / (count * integer_rows_), o = task / integer_rows_ % count, r = task % integer_rows_;
-      const LoraAdapter* adapter = rows_[size(r)].adapter;
-      const LoraAdapter::Module* m = adapter == nullptr ? nullptr : adapter->module(layer, outputs[size(o)].linear);
-      if (m == nullptr) continue;
-      const std::int64_t middle = m->rank / 2;
-      const std::int64_t first = half == 0 ? 0 : middle, n = half == 0 ? middle : m->rank - middle;
-      lora_down(activations.floats(r), m->a.data() + first * activations.cols(), activations.cols(), n,
-                lora_hidden_.data() + (o * integer_rows_ + r) * lora_rank_ + first);
-    }
-  });
-}
-
-void ForwardPass::apply_integer(int layer, const ActivationBlocks& activations, std::span<const Output> outputs) {
-  const LayerWeights& weights = weights_->layers[size(layer)];
-  if (any_adapter_) lora_down_rows(layer, activations, outputs);
-  std::int64_t total = 0;
-  for (const Output& o : outputs) total += config_.linear_rows(o.linear);
-  const std::int64_t work = activations.cols() * integer_rows_;
-  const std::int64_t grain = std::max(kOutputGrain, kTaskWork * 2 / std::max<std::int64_t>(work, 1));
-  pool_.run(total, grain, [&](std::int64_t begin, std::int64_t end, int) {
-    std::int64_t base = 0;
-    for (std::size_t o = 0; o < outputs.size(); ++o) {
-      const WeightMatrix& w = weights.linear(outputs[o].linear);
-      const std::int64_t first = std::max(begin, base) - base, last = std::min(end, base + w.rows) - base;
-      base += w.rows;
-      if (first >= last) continue;
-      float* y = outputs[o].y;
-      matvec_rows(w.type, w.data, first, last, activations, y, w.rows);
-      for (std::int64_t r = 0; r < integer_rows_; ++r) {
-        float* row = y + r * w.rows;
-        if (w.bias != nullptr) add_in_place(w.bias + first, last - first, row + first);
-        const LoraAdapter* adapter = any_adapter_ ? rows_[size(r)].adapter : nullptr;
-        const LoraAdapter::Module* m = adapter == nullptr ? nullptr : adapter->module(layer, outputs[o].linear);
-        if (m == nullptr) continue;
-        lora_up(lora_hidden_.data() + (static_cast<std::int64_t>(o) * integer_rows_ + r) * lora_rank_, m->b_t.data(), w.rows,
-                m->rank, m->scale, first, last, row);
-      }
-    }
-  });
-}
-
-void ForwardPass::apply_chunks(int layer, const float* in, std::span<const Output> outputs) {
-  const LayerWeights& weights = weights_->layers[size(layer)];
-  std::vector<at::Tensor> xs;
-  for (const Chunk& c : chunks_) {
-    const std::int64_t cols = config_.linear_cols(outputs[0].linear);
-    xs.push_back(view(in + c.first_row * cols, c.count, cols));
-  }
-  for (const Output& o : outputs) {
-    const WeightMatrix& w = weights.linear(o.linear);
-    std::vector<at::Tensor> ys, low(chunks_.size());
-    for (std::size_t i = 0; i < chunks_.size(); ++i) {
-      const Chunk& c = chunks_[i];
-      ys.push_back(view(o.y + c.first_row * w.rows, c.count, w.rows));
-      const LoraAdapter::Module* m = c.adapter == nullptr ? nullptr : c.adapter->module(layer, o.linear);
-      if (m != nullptr) low[i] = at::mm(xs[i], view(m->a.data(), m->rank, w.cols).t());
-    }
-    each_piece(w, [&](std::int64_t begin, std::int64_t end) {
-      frozen_linear_piece(w, begin, end, xs, ys);
-      for (std::size_t i = 0; i < chunks_.size(); ++i) {
-        if (!low[i].defined()) continue;
-        const LoraAdapter::Module* m = chunks_[i].adapter->module(layer, o.linear);
-        const at::Tensor b_t = view(m->b_t.data(), m->rank, w.rows).narrow(1, begin, end - begin);
-        at::Tensor slice = ys[i].narrow(1, begin, end - begin);
-        slice.addmm_(low[i], b_t, 1, m->scale);
-      }
-    });
-  }
-}
-
-// Pieces of a GEMM over the pool's threads, each with one torch core: torch's own threads end every product in a barrier.
-template <class Fn>
-void ForwardPass::each_piece(const WeightMatrix& w, const Fn& fn) {
-  const std::int64_t rows = serving_piece_rows(w);
-  pool_.run((w.rows + rows - 1) / rows, 1, [&](std::int64_t first, std::int64_t last, int) {
-    const c10::InferenceMode inference;
-    if (at::get_num_threads() != 1) at::set_num_threads(1);
-    for (std::int64_t p = first; p < last; ++p) fn(p * rows, std::min((p + 1) * rows, w.rows));
-  });
-}
-
 void ForwardPass::rotate_and_store(int layer) {
   const LayerWeights& w = weights_->layers[size(layer)];
   const std::int64_t head_dim = config_.head_dim;
@@ -314,10 +186,12 @@ const float* ForwardPass::score_logits(std::span<const RowRef> rows) {
   const std::int64_t n = static_cast<std::int64_t>(rows.size());
   gather_normed(rows);
   grow(logits_, n * head.rows);
-  const at::Tensor x = view(head_in_.data(), n, head.cols), y = view(logits_.data(), n, head.rows);
-  each_piece(head, [&](std::int64_t begin, std::int64_t end) {
-    frozen_linear_piece(head, begin, end, std::span(&x, 1), std::span(&y, 1));
-  });
+  const Product product{&head, logits_.data()};
+  if (has_integer_kernel(head.type)) {
+    multiply_integers(head_in_.data(), n, std::span(&product, 1));
+  } else {
+    multiply_floats(head_in_.data(), n, product);
+  }
   return logits_.data();
 }
 

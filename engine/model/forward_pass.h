@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // One forward pass of serving over rows of several sequences and adapter versions. Rows of decode and of short prefill
-// pieces run on the integer kernels: each result depends on its own row only, bit for bit, whatever else is in the step
-// and however the work is split. Longer pieces run as f32 GEMM on dequantised panels, each piece by itself. Owns its
-// scratch, which only grows: decode allocates nothing once warm. One thread.
+// pieces run on the decode kernels (kernels/matvec.h), longer pieces on the integer GEMM (kernels/gemm.h): each result
+// depends on its own row only, bit for bit, whatever else is in the step and however the work is split. Types without an
+// integer kernel run longer pieces as f32 GEMM on dequantised panels. Owns its scratch, which only grows: decode
+// allocates nothing once warm. One thread.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@
 
 namespace sluice {
 
-// Up to this many new tokens of a sequence stay on the integer kernels; measured crossover with the GEMM.
+// Up to this many new tokens of a sequence stay on the decode kernels; measured crossover with the GEMM.
 inline constexpr int kIntegerRows = 48;
 
 // New tokens of one sequence, already taken by the cache: positions first_position .. + count - 1.
@@ -55,7 +56,7 @@ class ForwardPass {
     const std::vector<int>* blocks = nullptr;
     const LoraAdapter* adapter = nullptr;
   };
-  struct Chunk {  // a piece on the GEMM path: its rows are contiguous
+  struct Chunk {  // a piece on the GEMM path
     int first_row = 0;
     int count = 0;
     const LoraAdapter* adapter = nullptr;
@@ -65,19 +66,26 @@ class ForwardPass {
     float* y;  // [rows, linear_rows]
   };
 
+  struct Product {
+    const WeightMatrix* w = nullptr;
+    float* y = nullptr;  // [rows, w->rows]
+  };
+
   void plan(std::span<const PassPiece> pieces);
   void layer(int index);
   void apply(int layer, const float* in, ActivationBlocks& activations, std::span<const Output> outputs);
   void apply_integer(int layer, const ActivationBlocks& activations, std::span<const Output> outputs);
   void apply_chunks(int layer, const float* in, std::span<const Output> outputs);
+  void multiply_integers(const float* in, std::int64_t n, std::span<const Product> products);
+  void multiply_floats(const float* in, std::int64_t n, const Product& product);
+  void multiply_strips(const Product& p, std::int64_t begin, std::int64_t end);
+  void adapt_chunk(int layer, const Chunk& c, const float* in, std::span<const Output> outputs);
   void lora_down_rows(int layer, const ActivationBlocks& activations, std::span<const Output> outputs);
   void norm_rows(const float* weight);
   void rotate_and_store(int layer);
   void attend(int layer);
   void gather_normed(std::span<const RowRef> rows);
   int row_of(RowRef ref) const { return first_row_[static_cast<std::size_t>(ref.piece)] + ref.index; }
-  template <class Fn>
-  void each_piece(const WeightMatrix& w, const Fn& fn);
   template <class Fn>
   void each_row(std::int64_t work_per_row, const Fn& fn);
 
@@ -95,7 +103,7 @@ class ForwardPass {
   std::vector<float> x_, normed_, q_, k_, v_, attended_, projected_, gate_, up_, cos_sin_;
   std::vector<float> lora_hidden_;  // [outputs][integer rows][rank]
   int lora_rank_ = 0;               // largest of the step
-  ActivationBlocks hidden_blocks_, attention_blocks_, ffn_blocks_, head_blocks_;
+  ActivationBlocks hidden_blocks_, attention_blocks_, ffn_blocks_, head_blocks_, many_blocks_;
   std::vector<AttentionState> attention_;  // one a core
   std::vector<float> head_in_, logits_;
 };

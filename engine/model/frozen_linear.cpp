@@ -34,18 +34,14 @@ at::Tensor dequantised_panel(const WeightMatrix& w, std::int64_t begin, std::int
 void frozen_linear_out(const WeightMatrix& w, const at::Tensor& x, at::Tensor& y) {
   const std::int64_t step = panel_rows(w);
   for (std::int64_t begin = 0; begin < w.rows; begin += step) {
-    frozen_linear_piece(w, begin, std::min(begin + step, w.rows), std::span(&x, 1), std::span(&y, 1));
+    frozen_linear_piece(w, begin, std::min(begin + step, w.rows), x, y);
   }
 }
 
-void frozen_linear_piece(const WeightMatrix& w, std::int64_t begin, std::int64_t end, std::span<const at::Tensor> xs,
-                         std::span<const at::Tensor> ys) {
-  const at::Tensor panel = dequantised_panel(w, begin, end).t();
-  for (std::size_t i = 0; i < xs.size(); ++i) {
-    at::Tensor slice = ys[i].narrow(1, begin, end - begin);
-    at::mm_out(slice, xs[i], panel);
-    if (w.bias != nullptr) slice.add_(at::from_blob(const_cast<float*>(w.bias + begin), {end - begin}, at::kFloat));
-  }
+void frozen_linear_piece(const WeightMatrix& w, std::int64_t begin, std::int64_t end, const at::Tensor& x, const at::Tensor& y) {
+  at::Tensor slice = y.narrow(1, begin, end - begin);
+  at::mm_out(slice, x, dequantised_panel(w, begin, end).t());
+  if (w.bias != nullptr) slice.add_(at::from_blob(const_cast<float*>(w.bias + begin), {end - begin}, at::kFloat));
 }
 
 std::int64_t serving_piece_rows(const WeightMatrix& w) {

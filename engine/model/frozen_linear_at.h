@@ -6,7 +6,6 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <span>
 
 #include "model/weights.h"
 
@@ -19,11 +18,9 @@ std::int64_t panel_rows(const WeightMatrix& w);
 
 // y = x W^T + bias. x [M, cols], y [M, rows], both with unit column stride.
 void frozen_linear_out(const WeightMatrix& w, const at::Tensor& x, at::Tensor& y);
-// The same for rows [begin, end) of w only: columns [begin, end) of every y. Every product is computed by itself and its
-// shape is the caller's, so cut at multiples of serving_piece_rows() it depends neither on the other inputs nor on which
-// thread computes it.
-void frozen_linear_piece(const WeightMatrix& w, std::int64_t begin, std::int64_t end, std::span<const at::Tensor> xs,
-                         std::span<const at::Tensor> ys);
+// The same for rows [begin, end) of w only: columns [begin, end) of y. The product's shape is the caller's, so cut at
+// multiples of serving_piece_rows() it does not depend on which thread computes it.
+void frozen_linear_piece(const WeightMatrix& w, std::int64_t begin, std::int64_t end, const at::Tensor& x, const at::Tensor& y);
 std::int64_t serving_piece_rows(const WeightMatrix& w);  // a panel of these stays in a core's own cache
 // dx = dy W, or dx += dy W.
 void frozen_linear_backward_out(const WeightMatrix& w, const at::Tensor& dy, at::Tensor& dx, bool accumulate);

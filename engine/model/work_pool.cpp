@@ -15,8 +15,6 @@ namespace {
 constexpr int kSpins = 4000;
 // A helper that was stopped in the middle of a piece needs a core to finish: after so many looks the caller gives way.
 constexpr int kSpinsBeforeYield = 2000;
-// Pieces a thread: enough that one slow thread does not hold up the others.
-constexpr std::int64_t kPiecesPerThread = 3;
 
 void pause() {
 #if defined(__x86_64__)
@@ -37,12 +35,11 @@ WorkPool::~WorkPool() {
   for (std::thread& t : helpers_) t.join();
 }
 
-void WorkPool::share(std::int64_t n, std::int64_t grain, Call call, const void* fn) {
-  const std::int64_t pieces = threads() * kPiecesPerThread;
+void WorkPool::share(std::int64_t n, std::int64_t piece, Call call, const void* fn) {
   call_ = call;
   fn_ = fn;
   n_ = n;
-  piece_ = std::max(grain, (n + pieces - 1) / pieces);
+  piece_ = piece;
   next_.store(0, std::memory_order_relaxed);
   state_.store(kOpen, std::memory_order_release);
   job_.fetch_add(1);

@@ -7,6 +7,7 @@
 // run() is called by one thread at a time; results must not depend on which thread takes which piece.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <exception>
@@ -29,21 +30,34 @@ class WorkPool {
   // on to the caller once nobody works any more.
   template <class Fn>
   void run(std::int64_t n, std::int64_t grain, const Fn& fn) {
+    run_pieces(n, std::max(grain, (n + threads() * kPiecesPerThread - 1) / (threads() * kPiecesPerThread)), fn);
+  }
+  // The same for few and long items: in pieces of one.
+  template <class Fn>
+  void run_finely(std::int64_t n, const Fn& fn) {
+    run_pieces(n, 1, fn);
+  }
+
+ private:
+  // Pieces a thread: enough that one slow thread does not hold up the others.
+  static constexpr std::int64_t kPiecesPerThread = 3;
+
+  template <class Fn>
+  void run_pieces(std::int64_t n, std::int64_t piece, const Fn& fn) {
     if (n <= 0) return;
-    if (helpers_.empty() || n <= grain) {
+    if (helpers_.empty() || n <= piece) {
       fn(std::int64_t{0}, n, 0);
       return;
     }
-    share(n, grain, [](const void* f, std::int64_t begin, std::int64_t end, int worker) {
+    share(n, piece, [](const void* f, std::int64_t begin, std::int64_t end, int worker) {
       (*static_cast<const Fn*>(f))(begin, end, worker);
     }, &fn);
   }
 
- private:
   using Call = void (*)(const void* fn, std::int64_t begin, std::int64_t end, int worker);
   static constexpr std::uint32_t kOpen = 1u << 31;
 
-  void share(std::int64_t n, std::int64_t grain, Call call, const void* fn);
+  void share(std::int64_t n, std::int64_t piece, Call call, const void* fn);
   void take_pieces(int worker);
   void help(int worker);
 

@@ -165,7 +165,7 @@ class Bench {
   }
 
   Status decode_batch(int batch, std::shared_ptr<const Adapter> adapter) {
-    constexpr int kPrompt = 32, kWarm = 4, kTokens = 64, kRounds = 3;
+    constexpr int kPrompt = 32, kWarm = 4, kTokens = 48, kRounds = 3;
     const int vocab = system_.model->info().vocab_size;
     const auto context = make_context(static_cast<std::int64_t>(batch) * (kPrompt + kWarm + kTokens * kRounds + 64));
     std::vector<OpenedSequence> sequences;

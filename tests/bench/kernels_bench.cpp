@@ -14,6 +14,7 @@
 #include "model/kernels/dequant.h"
 
 #include "model/kernels/attention.h"
+#include "model/kernels/gemm.h"
 #include "model/kernels/lora.h"
 #include "model/kernels/matvec.h"
 #include "model/kernels/target.h"
@@ -143,6 +144,22 @@ SLUICE_IN_CACHE(Q8_0);
 SLUICE_IN_CACHE(F16);
 BENCHMARK_CAPTURE(matrix_in_cache, Q4_K_192x1536, BlockType::kQ4_K, 192, 1536)->Arg(1)->Arg(8);
 BENCHMARK_CAPTURE(matrix_in_cache, Q6_K_192x1536, BlockType::kQ6_K, 192, 1536)->Arg(1)->Arg(8);
+
+void gemm(benchmark::State& state, BlockType type, std::int64_t rows, std::int64_t cols) {
+  const std::int64_t batch = state.range(0);
+  const auto matrix = random_matrix(type, rows, cols, 1);
+  ActivationBlocks blocks;
+  quantize_activations(random_floats(batch * cols, 2).data(), batch, cols, cols, blocks);
+  std::vector<float> out(static_cast<std::size_t>(batch * rows));
+  for (auto _ : state) gemm_rows(type, matrix.data(), 0, rows, blocks, out.data(), rows);
+  state.counters["GFLOP/s"] =
+      benchmark::Counter(2e-9 * static_cast<double>(state.iterations() * rows * cols * batch), benchmark::Counter::kIsRate);
+}
+BENCHMARK_CAPTURE(gemm, Q4_1_576x576, BlockType::kQ4_1, 576, 576)->Arg(8)->Arg(16)->Arg(32)->Arg(64)->Arg(512);
+BENCHMARK_CAPTURE(gemm, Q4_0_576x1536, BlockType::kQ4_0, 576, 1536)->Arg(64)->Arg(512);
+BENCHMARK_CAPTURE(gemm, Q5_0_576x576, BlockType::kQ5_0, 576, 576)->Arg(64)->Arg(512);
+BENCHMARK_CAPTURE(gemm, Q8_0_576x576, BlockType::kQ8_0, 576, 576)->Arg(64)->Arg(512);
+BENCHMARK_CAPTURE(gemm, Q6_K_576x1536, BlockType::kQ6_K, 576, 1536)->Arg(64)->Arg(512);
 
 void quantize(benchmark::State& state) {
   const auto x = random_floats(state.range(0), 1);

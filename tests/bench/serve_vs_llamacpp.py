@@ -3,12 +3,13 @@
 """Decode and prefill against llama.cpp on the same GGUF file, threads and prompts, in one run.
 
     serve_vs_llamacpp.py [--program build/release/bin/sluice-headless] [--model FILE.gguf] [--requantise Q4_0 --requantise Q8_0 ...]
-                         [--threads 2] [--rounds 3] [--only decode|prefill] [--json FILE]
+                         [--threads 2] [--rounds 3] [--kernels AVX2] [--only decode|prefill] [--json FILE]
 
 Needs llama-cpp-python 0.3.36 from PyPI. The peer is driven by its low-level batch calls (its Python `eval` is slower); the two take
 turns, round by round, and medians are compared. Both are warm: the first steps of a context are not counted. Greedy, no end of text;
 our figure includes choosing the token and its log-probability, the peer's ends with the logits. --requantise makes the model's other
-forms by the peer's own call, next to the model. Prints tokens per second and the ratio; a timing decides no test."""
+forms by the peer's own call, next to the model. --kernels holds our kernels to one instruction set; give the peer a build of the same
+set by LLAMA_CPP_LIB_PATH. Prints tokens per second and the ratio; a timing decides no test."""
 import argparse
 import ctypes
 import json
@@ -23,7 +24,7 @@ from pathlib import Path
 import llama_cpp
 
 ROOT = Path(__file__).resolve().parents[2]
-PROMPT, WARM, TOKENS = 32, 4, 192  # as `sluice-headless bench decode`
+PROMPT, WARM, TOKENS = 32, 4, 144  # as `sluice-headless bench decode`
 BATCHES = (1, 4, 8)
 TYPES = {"Q4_0": 2, "Q4_1": 3, "Q8_0": 7, "Q5_0": 8, "Q5_1": 9, "Q4_K_M": 15, "Q5_K_M": 17, "Q6_K": 18}  # enum llama_ftype
 
@@ -112,6 +113,8 @@ class Peer:
 
 def ours(args, model, what):
     command = [args.program, "bench", what, "--model", model, "--threads", str(args.threads), "--json", "-"]
+    if args.kernels:
+        command += ["--kernels", args.kernels]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
@@ -156,6 +159,7 @@ def main():
     parser.add_argument("--folder", help="where the other forms are kept; default: beside the model")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--kernels", help="instruction set of our kernels, as AVX2 or AVX3_DL")
     parser.add_argument("--only", choices=("decode", "prefill"))
     parser.add_argument("--json")
     args = parser.parse_args()
@@ -170,7 +174,7 @@ def main():
         cpu = next((l.split(":")[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), platform.processor())
         Path(args.json).write_text(json.dumps(
             {"llama_cpp_python": llama_cpp.__version__, "llama_cpp_features": llama_cpp.llama_print_system_info().decode(), "cpu": cpu,
-             "threads": args.threads, "rows": rows}, indent=1))
+             "threads": args.threads, "kernels": args.kernels or "best", "rows": rows}, indent=1))
 
 
 if __name__ == "__main__":

@@ -11,13 +11,13 @@
 #include "model/kernels/activation_layout.h"
 #include "model/kernels/blocks.h"
 #include "model/kernels/matvec_float.h"
+#include "model/kernels/scratch.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_WANT_AVX3_DL 1
 #define HWY_TARGET_INCLUDE "model/kernels/matvec.cpp"
 #include <hwy/foreach_target.h>
 // After foreach_target.
-#include <hwy/aligned_allocator.h>
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
@@ -207,11 +207,11 @@ void rows_times_group(const QuantisedJob& job, std::int64_t begin, std::int64_t 
 template <class Unpack>
 void multiply(const QuantisedJob& job, std::int64_t row_begin, std::int64_t row_end) {
   const auto padded = static_cast<std::size_t>(job.x->padded_blocks());
-  const auto memory = hwy::AllocateAligned<float>(8 * padded);
-  std::fill_n(memory.get(), 8 * padded, 0.0f);
+  auto* memory = reinterpret_cast<float*>(thread_scratch(8 * padded * sizeof(float)));
+  std::fill_n(memory, 8 * padded, 0.0f);
   RowScales scratch[2];
   for (int i = 0; i < 2; ++i) {
-    float* at = memory.get() + 4 * padded * i;
+    float* at = memory + 4 * padded * i;
     scratch[i] = {at, at + padded, reinterpret_cast<std::uint32_t*>(at + 2 * padded),
                   reinterpret_cast<std::uint32_t*>(at + 3 * padded)};
   }

@@ -7,12 +7,12 @@
 
 #include "model/kernels/dequant.h"
 #include "model/kernels/matvec.h"
+#include "model/kernels/scratch.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "model/kernels/matvec_float.cpp"
 #include <hwy/foreach_target.h>
 // After foreach_target.
-#include <hwy/aligned_allocator.h>
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -63,11 +63,11 @@ void matvec_float(BlockType type, const std::byte* matrix, std::int64_t row_begi
                   const ActivationBlocks& x, float* out, std::int64_t out_stride) {
   const std::int64_t bytes = row_bytes(type, x.cols());
   const std::int64_t padded = (x.cols() + 31) / 32 * 32;
-  const auto row = hwy::AllocateAligned<float>(static_cast<std::size_t>(padded));
-  std::fill_n(row.get(), padded, 0.0f);
+  auto* row = reinterpret_cast<float*>(thread_scratch(static_cast<std::size_t>(padded) * sizeof(float)));
+  std::fill_n(row, padded, 0.0f);
   for (std::int64_t r = row_begin; r < row_end; ++r) {
-    dequantize_row(type, matrix + r * bytes, x.cols(), row.get());
-    HWY_DYNAMIC_DISPATCH(float_row)(row.get(), padded, x, out + r, out_stride);
+    dequantize_row(type, matrix + r * bytes, x.cols(), row);
+    HWY_DYNAMIC_DISPATCH(float_row)(row, padded, x, out + r, out_stride);
   }
 }
 

@@ -251,7 +251,7 @@ struct UnpackQ4_K {
       }
     }
   }
-  static HWY_INLINE void unpack(const std::uint8_t* row, std::int64_t block, const RowScales&, VW (&w)[4]) {
+  static HWY_INLINE void unpack_integers(const std::uint8_t* row, std::int64_t block, VW (&w)[4]) {
     const std::uint8_t* qs = row + block / 8 * sizeof(Block) + offsetof(Block, qs);
     const auto half = [&](std::int64_t offset) HWY_ATTR {
       return join_blocks([&](std::int64_t k) HWY_ATTR {
@@ -260,6 +260,9 @@ struct UnpackQ4_K {
       });
     };
     split_bytes(half(0), half(16), 0, w);
+  }
+  static HWY_INLINE void unpack(const std::uint8_t* row, std::int64_t block, const RowScales&, VW (&w)[4]) {
+    unpack_integers(row, block, w);
   }
 };
 
@@ -280,7 +283,8 @@ struct UnpackQ6_K {
       }
     }
   }
-  static HWY_INLINE void unpack(const std::uint8_t* row, std::int64_t block, const RowScales& s, VW (&w)[4]) {
+  // Without the scales.
+  static HWY_INLINE void unpack_integers(const std::uint8_t* row, std::int64_t block, VW (&w)[4]) {
     const std::uint8_t* at = row + block / 8 * sizeof(Block);
     const auto half = [&](std::int64_t offset) HWY_ATTR {
       return join_blocks([&](std::int64_t k) HWY_ATTR {
@@ -294,6 +298,9 @@ struct UnpackQ6_K {
       });
     };
     split_bytes(half(0), half(16), 32, w);
+  }
+  static HWY_INLINE void unpack(const std::uint8_t* row, std::int64_t block, const RowScales& s, VW (&w)[4]) {
+    unpack_integers(row, block, w);
     const VW first = words_per_block(s.qh + block), second = words_per_block(s.pairs + block);
     w[0] = hn::Mul(w[0], first);
     w[1] = hn::Mul(w[1], second);
