@@ -17,6 +17,7 @@ int bench(const Args& args, Log& log) {
   }
   BenchOptions options;
   options.model_path = args.text("--model");
+  options.kernels = args.text("--kernels");
   options.threads = static_cast<int>(*threads);
   options.on_result = [&lines](const BenchResult& r) {
     JsonObject object;

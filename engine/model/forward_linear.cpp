@@ -14,6 +14,7 @@
 #include "model/frozen_linear_at.h"
 #include "model/kernels/gemm.h"
 #include "model/kernels/lora.h"
+#include "model/kernels/scratch.h"
 #include "model/kernels/vector_math.h"
 
 namespace sluice {
@@ -41,53 +42,79 @@ void ForwardPass::apply(int layer, const float* in, ActivationBlocks& activation
   if (!chunks_.empty()) apply_chunks(layer, in, outputs);
 }
 
-// hidden = A x for every integer row with an adapter, split over rows, layers and halves of the rank.
-void ForwardPass::lora_down_rows(int layer, const ActivationBlocks& activations, std::span<const Output> outputs) {
-  const std::int64_t count = static_cast<std::int64_t>(outputs.size());
-  grow(lora_hidden_, count * integer_rows_ * lora_rank_);
-  const std::int64_t work = activations.cols() * lora_rank_ / 2;
-  const std::int64_t grain = std::max<std::int64_t>(1, kTaskWork * 2 / std::max<std::int64_t>(work, 1));
-  pool_.run(count * integer_rows_ * 2, grain, [&](std::int64_t begin, std::int64_t end, int) {
-    for (std::int64_t task = begin; task < end; ++task) {
-      const std::int64_t half = task / (count * integer_rows_), o = task / integer_rows_ % count, r = task % integer_rows_;
-      const LoraAdapter* adapter = rows_[size(r)].adapter;
-      const LoraAdapter::Module* m = adapter == nullptr ? nullptr : adapter->module(layer, outputs[size(o)].linear);
-      if (m == nullptr) continue;
-      const std::int64_t middle = m->rank / 2;
-      const std::int64_t first = half == 0 ? 0 : middle, n = half == 0 ? middle : m->rank - middle;
-      lora_down(activations.floats(r), m->a.data() + first * activations.cols(), activations.cols(), n,
-                lora_hidden_.data() + (o * integer_rows_ + r) * lora_rank_ + first);
-    }
-  });
+// hidden = A x for tasks [begin, end) of: every output, integer row and half of the rank.
+void ForwardPass::lora_down_tasks(int layer, const ActivationBlocks& activations, std::span<const Output> outputs,
+                                  std::int64_t begin, std::int64_t end) {
+  for (std::int64_t task = begin; task < end; ++task) {
+    const std::int64_t half = task % 2, r = task / 2 % integer_rows_, o = task / 2 / integer_rows_;
+    const LoraAdapter* adapter = rows_[size(r)].adapter;
+    const LoraAdapter::Module* m = adapter == nullptr ? nullptr : adapter->module(layer, outputs[size(o)].linear);
+    if (m == nullptr) continue;
+    const std::int64_t middle = m->rank / 2;
+    const std::int64_t first = half == 0 ? 0 : middle, n = half == 0 ? middle : m->rank - middle;
+    lora_down(activations.floats(r), m->a.data() + first * activations.cols(), activations.cols(), n,
+              lora_hidden_.data() + (o * integer_rows_ + r) * lora_rank_ + first);
+  }
 }
 
+// One section for all outputs and the adapters: its first pieces are A x, which is small; whoever has computed rows of
+// W x waits for them (they were taken before) and adds B (A x).
 void ForwardPass::apply_integer(int layer, const ActivationBlocks& activations, std::span<const Output> outputs) {
-  const LayerWeights& weights = weights_->layers[size(layer)];
-  if (any_adapter_) lora_down_rows(layer, activations, outputs);
   std::int64_t total = 0;
   for (const Output& o : outputs) total += config_.linear_rows(o.linear);
   const std::int64_t work = activations.cols() * integer_rows_;
   const std::int64_t grain = std::max(kOutputGrain, kTaskWork * 2 / std::max<std::int64_t>(work, 1));
-  pool_.run(total, grain, [&](std::int64_t begin, std::int64_t end, int) {
-    std::int64_t base = 0;
-    for (std::size_t o = 0; o < outputs.size(); ++o) {
-      const WeightMatrix& w = weights.linear(outputs[o].linear);
-      const std::int64_t first = std::max(begin, base) - base, last = std::min(end, base + w.rows) - base;
-      base += w.rows;
-      if (first >= last) continue;
-      float* y = outputs[o].y;
-      matvec_rows(w.type, w.data, first, last, activations, y, w.rows);
-      for (std::int64_t r = 0; r < integer_rows_; ++r) {
-        float* row = y + r * w.rows;
-        if (w.bias != nullptr) add_in_place(w.bias + first, last - first, row + first);
-        const LoraAdapter* adapter = any_adapter_ ? rows_[size(r)].adapter : nullptr;
-        const LoraAdapter::Module* m = adapter == nullptr ? nullptr : adapter->module(layer, outputs[o].linear);
-        if (m == nullptr) continue;
-        lora_up(lora_hidden_.data() + (static_cast<std::int64_t>(o) * integer_rows_ + r) * lora_rank_, m->b_t.data(), w.rows,
-                m->rank, m->scale, first, last, row);
+  const std::int64_t piece = pool_.piece_of(total, grain), pieces = (total + piece - 1) / piece;
+  std::int64_t tasks = 0, down_piece = 1, downs = 0;
+  if (any_adapter_) {
+    const std::int64_t count = static_cast<std::int64_t>(outputs.size());
+    grow(lora_hidden_, count * integer_rows_ * lora_rank_);
+    tasks = count * integer_rows_ * 2;
+    down_piece = pool_.piece_of(tasks, 1);
+    downs = (tasks + down_piece - 1) / down_piece;
+  }
+  downs_left_.store(downs, std::memory_order_relaxed);
+  pool_.run_finely(downs + pieces, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      if (i < downs) {
+        lora_down_tasks(layer, activations, outputs, i * down_piece, std::min((i + 1) * down_piece, tasks));
+        downs_left_.fetch_sub(1, std::memory_order_release);
+      } else {
+        integer_rows(layer, activations, outputs, (i - downs) * piece, std::min((i - downs + 1) * piece, total));
       }
     }
   });
+}
+
+// Rows [begin, end) of the outputs, taken one behind the other.
+void ForwardPass::integer_rows(int layer, const ActivationBlocks& activations, std::span<const Output> outputs,
+                               std::int64_t begin, std::int64_t end) {
+  const LayerWeights& weights = weights_->layers[size(layer)];
+  std::int64_t base = 0;
+  for (std::size_t o = 0; o < outputs.size(); ++o) {
+    const WeightMatrix& w = weights.linear(outputs[o].linear);
+    const std::int64_t first = std::max(begin, base) - base, last = std::min(end, base + w.rows) - base;
+    base += w.rows;
+    if (first >= last) continue;
+    float* y = outputs[o].y;
+    const auto each_module = [&](const auto& fn) {
+      for (std::int64_t r = 0; any_adapter_ && r < integer_rows_; ++r) {
+        const LoraAdapter* adapter = rows_[size(r)].adapter;
+        const LoraAdapter::Module* m = adapter == nullptr ? nullptr : adapter->module(layer, outputs[o].linear);
+        if (m != nullptr) fn(r, *m);
+      }
+    };
+    each_module([&](std::int64_t, const LoraAdapter::Module& m) { lora_prefetch_up(m.b_t.data(), w.rows, m.rank, first, last); });
+    matvec_rows(w.type, w.data, first, last, activations, y, w.rows);
+    for (std::int64_t r = 0; w.bias != nullptr && r < integer_rows_; ++r) {
+      add_in_place(w.bias + first, last - first, y + r * w.rows + first);
+    }
+    if (any_adapter_) WorkPool::wait_for_zero(downs_left_);
+    each_module([&](std::int64_t r, const LoraAdapter::Module& m) {
+      lora_up(lora_hidden_.data() + (static_cast<std::int64_t>(o) * integer_rows_ + r) * lora_rank_, m.b_t.data(), w.rows,
+              m.rank, m.scale, first, last, y + r * w.rows);
+    });
+  }
 }
 
 void ForwardPass::apply_chunks(int layer, const float* in, std::span<const Output> outputs) {
@@ -163,8 +190,12 @@ void ForwardPass::adapt_chunk(int layer, const Chunk& c, const float* in, std::s
         const LoraAdapter::Module* m = c.adapter->module(layer, o.linear);
         if (m == nullptr) continue;
         const std::int64_t cols = config_.linear_cols(o.linear), rows = config_.linear_rows(o.linear);
-        const at::Tensor low = at::mm(view(in + row * cols, n, cols), view(m->a.data(), m->rank, cols).t());
-        view(o.y + row * rows, n, rows).addmm_(low, view(m->b_t.data(), m->rank, rows), 1, m->scale);
+        const std::int64_t in_floats = m->rank * cols, out_floats = m->rank * rows;
+        auto* a = reinterpret_cast<float*>(thread_scratch(size(in_floats + out_floats) * sizeof(float)));
+        lora_to_floats(m->a.data(), in_floats, a);
+        lora_to_floats(m->b_t.data(), out_floats, a + in_floats);
+        const at::Tensor low = at::mm(view(in + row * cols, n, cols), view(a, m->rank, cols).t());
+        view(o.y + row * rows, n, rows).addmm_(low, view(a + in_floats, m->rank, rows), 1, m->scale);
       }
     }
   });

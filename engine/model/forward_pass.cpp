@@ -11,6 +11,8 @@
 
 namespace sluice {
 
+static_assert(kKvBlock == kAttentionBlock);
+
 ForwardPass::ForwardPass(std::shared_ptr<const TransformerWeights> weights, KvCache& cache, WorkPool& pool)
     : weights_(std::move(weights)),
       config_(weights_->config),
@@ -123,14 +125,15 @@ void ForwardPass::rotate_and_store(int layer) {
       rotary_split(q, cos_sin, head_dim);
     }
     const int block = (*row.blocks)[size(row.position / kKvBlock)];
-    const std::int64_t offset = row.position % kKvBlock * head_dim;
+    const std::int64_t place = row.position % kKvBlock;
     float* k = k_.data() + r * config_.kv_size();
     const float* v = v_.data() + r * config_.kv_size();
     for (int h = 0; h < config_.kv_heads; ++h, k += head_dim, v += head_dim) {
       if (w.k_norm != nullptr) rms_norm(k, w.k_norm, head_dim, config_.rms_eps, k);
       rotary_split(k, cos_sin, head_dim);
-      std::copy_n(k, head_dim, cache_.keys(block, layer, h) + offset);
-      std::copy_n(v, head_dim, cache_.values(block, layer, h) + offset);
+      float* key = cache_.keys(block, layer, h) + place;
+      for (std::int64_t c = 0; c < head_dim; ++c) key[c * kKvBlock] = k[c];
+      std::copy_n(v, head_dim, cache_.values(block, layer, h) + place * head_dim);
     }
   });
 }
@@ -149,8 +152,8 @@ void ForwardPass::attend(int layer) {
       state.begin(group, head_dim);
       for (int position = 0, b = 0; position <= row.position; position += kKvBlock, ++b) {
         const int block = (*row.blocks)[size(b)];
-        state.add_segment(q_.data() + first_head, cache_.keys(block, layer, h), cache_.values(block, layer, h), head_dim,
-                          std::min(kKvBlock, row.position + 1 - position), scale);
+        state.add_block(q_.data() + first_head, cache_.keys(block, layer, h), cache_.values(block, layer, h),
+                        std::min(kKvBlock, row.position + 1 - position), scale);
       }
       state.finish(attended_.data() + first_head);
     }

@@ -6,6 +6,7 @@
 // allocates nothing once warm. One thread.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -80,7 +81,10 @@ class ForwardPass {
   void multiply_floats(const float* in, std::int64_t n, const Product& product);
   void multiply_strips(const Product& p, std::int64_t begin, std::int64_t end);
   void adapt_chunk(int layer, const Chunk& c, const float* in, std::span<const Output> outputs);
-  void lora_down_rows(int layer, const ActivationBlocks& activations, std::span<const Output> outputs);
+  void lora_down_tasks(int layer, const ActivationBlocks& activations, std::span<const Output> outputs, std::int64_t begin,
+                       std::int64_t end);
+  void integer_rows(int layer, const ActivationBlocks& activations, std::span<const Output> outputs, std::int64_t begin,
+                    std::int64_t end);
   void norm_rows(const float* weight);
   void rotate_and_store(int layer);
   void attend(int layer);
@@ -103,6 +107,7 @@ class ForwardPass {
   std::vector<float> x_, normed_, q_, k_, v_, attended_, projected_, gate_, up_, cos_sin_;
   std::vector<float> lora_hidden_;  // [outputs][integer rows][rank]
   int lora_rank_ = 0;               // largest of the step
+  std::atomic<std::int64_t> downs_left_{0};  // pieces of lora_hidden_ that aren't written yet
   ActivationBlocks hidden_blocks_, attention_blocks_, ffn_blocks_, head_blocks_, many_blocks_;
   std::vector<AttentionState> attention_;  // one a core
   std::vector<float> head_in_, logits_;

@@ -47,7 +47,7 @@ class KvCache {
   int room(SequenceHandle handle) const;    // positions that extend() can still take
   const std::vector<int>& blocks(SequenceHandle handle) const;
 
-  // Rows of one layer and KV head in a block: [kKvBlock, head_dim], dense.
+  // Of one layer and KV head in a block: keys [head_dim, kKvBlock], as attention reads them, values [kKvBlock, head_dim].
   float* keys(int block, int layer, int kv_head) { return row(block, layer, kv_head); }
   float* values(int block, int layer, int kv_head) {
     return row(block, layer, kv_head) + static_cast<std::size_t>(kKvBlock) * static_cast<std::size_t>(shape_.head_dim);

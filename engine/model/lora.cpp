@@ -17,12 +17,15 @@ LoraAdapter::LoraAdapter(const ModelConfig& config, const LoraData& data, Versio
   for (const LoraFactors& f : data.modules) {
     Module& m = modules_[static_cast<std::size_t>(f.layer)][static_cast<std::size_t>(f.linear)];
     m.rank = f.rank;
-    m.scale = f.scale;
-    m.a = f.a;
+    m.a.resize(f.a.size());
     m.b_t.resize(f.b.size());
-    lora_transpose_b(f.b.data(), config.linear_rows(f.linear), f.rank, m.b_t.data());
+    std::vector<float> b_t(f.b.size());
+    lora_transpose_b(f.b.data(), config.linear_rows(f.linear), f.rank, b_t.data());
+    const float a_power = lora_to_halves(f.a.data(), static_cast<std::int64_t>(f.a.size()), m.a.data());
+    const float b_power = lora_to_halves(b_t.data(), static_cast<std::int64_t>(b_t.size()), m.b_t.data());
+    m.scale = f.scale * a_power * b_power;
     rank_ = std::max(rank_, f.rank);
-    bytes_ += static_cast<std::int64_t>((f.a.size() + f.b.size()) * sizeof(float));
+    bytes_ += static_cast<std::int64_t>((f.a.size() + f.b.size()) * sizeof(std::uint16_t));
   }
 }
 

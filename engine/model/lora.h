@@ -46,14 +46,15 @@ struct LoraData {
   std::vector<std::string> warnings;  // keys that differ without changing the result
 };
 
-// An adapter version ready to serve. Immutable.
+// An adapter version ready to serve, in 16 bit. Immutable.
 class LoraAdapter final : public Adapter {
  public:
   struct Module {
     int rank = 0;
     float scale = 0;
-    std::vector<float> a;    // [rank, in]
-    std::vector<float> b_t;  // [rank, out]
+    // IEEE halves, each factor times a power of two that `scale` takes back (kernels/lora.h).
+    std::vector<std::uint16_t> a;    // [rank, in]
+    std::vector<std::uint16_t> b_t;  // [rank, out]
   };
 
   LoraAdapter(const ModelConfig& config, const LoraData& data, VersionId version);

@@ -22,7 +22,22 @@ void pause() {
 #endif
 }
 
+template <class Condition>
+void spin_while(const Condition& waiting) {
+  for (int spins = 0; waiting(); ++spins) {
+    if (spins < kSpinsBeforeYield) {
+      pause();
+    } else {
+      std::this_thread::yield();
+    }
+  }
+}
+
 }  // namespace
+
+void WorkPool::wait_for_zero(const std::atomic<std::int64_t>& left) {
+  spin_while([&left] { return left.load(std::memory_order_acquire) != 0; });
+}
 
 WorkPool::WorkPool(int threads) {
   for (int worker = 1; worker < threads; ++worker) helpers_.emplace_back([this, worker] { help(worker); });
@@ -46,13 +61,7 @@ void WorkPool::share(std::int64_t n, std::int64_t piece, Call call, const void* 
   job_.notify_all();
   take_pieces(0);
   state_.fetch_and(~kOpen, std::memory_order_acq_rel);
-  for (int spins = 0; state_.load(std::memory_order_acquire) != 0; ++spins) {
-    if (spins < kSpinsBeforeYield) {
-      pause();
-    } else {
-      std::this_thread::yield();
-    }
-  }
+  spin_while([this] { return state_.load(std::memory_order_acquire) != 0; });
   if (failed_.exchange(false)) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 

@@ -30,13 +30,21 @@ class WorkPool {
   // on to the caller once nobody works any more.
   template <class Fn>
   void run(std::int64_t n, std::int64_t grain, const Fn& fn) {
-    run_pieces(n, std::max(grain, (n + threads() * kPiecesPerThread - 1) / (threads() * kPiecesPerThread)), fn);
+    run_pieces(n, piece_of(n, grain), fn);
+  }
+  // Items that run() gives to a piece.
+  std::int64_t piece_of(std::int64_t n, std::int64_t grain) const {
+    return std::max(grain, (n + threads() * kPiecesPerThread - 1) / (threads() * kPiecesPerThread));
   }
   // The same for few and long items: in pieces of one.
   template <class Fn>
   void run_finely(std::int64_t n, const Fn& fn) {
     run_pieces(n, 1, fn);
   }
+
+  // For a piece that needs what pieces with lower numbers of the same run compute: they count `left` down. They were
+  // taken before and wait for nobody, so that this ends.
+  static void wait_for_zero(const std::atomic<std::int64_t>& left);
 
  private:
   // Pieces a thread: enough that one slow thread does not hold up the others.

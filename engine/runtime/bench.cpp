@@ -7,11 +7,13 @@
 #include <chrono>
 #include <filesystem>
 #include <numeric>
+#include <span>
 #include <thread>
 #include <vector>
 
 #include "learn/step_runner.h"
 #include "learn_torch/step_runner.h"
+#include "model/kernels/target.h"
 #include "release/registry.h"
 #include "runtime/load.h"
 #include "serve/adapter_slots.h"
@@ -61,9 +63,10 @@ class Bench {
 
   Status decode() {
     SLUICE_RETURN_IF_ERROR(need_model());
-    for (const int batch : {1, 4, 8}) SLUICE_RETURN_IF_ERROR(decode_batch(batch, nullptr));
-    SLUICE_ASSIGN_OR_RETURN(const auto adapter, make_adapter());
-    return decode_batch(1, adapter);
+    for (const int batch : {1, 4, 8}) SLUICE_RETURN_IF_ERROR(decode_batch(batch, {}));
+    SLUICE_ASSIGN_OR_RETURN(const auto adapters, make_adapters(8));
+    SLUICE_RETURN_IF_ERROR(decode_batch(1, std::span(adapters).first(1)));
+    return decode_batch(8, adapters);
   }
 
   Status prefill() {
@@ -124,10 +127,15 @@ class Bench {
     options_.on_result(result);
   }
 
-  // An adapter of rank 16 whose B moved, as after a step.
-  Result<std::shared_ptr<const Adapter>> make_adapter() {
+  // Versions of rank 16 whose B moved, as after a step; each with memory of its own.
+  Result<std::vector<std::shared_ptr<const Adapter>>> make_adapters(int count) {
     SLUICE_RETURN_IF_ERROR(write_adapter(folder_.path() + "/adapter", 1));
-    return system_.model->adapter_loader().load(folder_.path() + "/adapter", VersionId(1));
+    std::vector<std::shared_ptr<const Adapter>> adapters;
+    for (int i = 1; i <= count; ++i) {
+      SLUICE_ASSIGN_OR_RETURN(auto adapter, system_.model->adapter_loader().load(folder_.path() + "/adapter", VersionId(i)));
+      adapters.push_back(std::move(adapter));
+    }
+    return adapters;
   }
 
   Status write_adapter(const std::string& folder, std::uint64_t seed) {
@@ -164,7 +172,8 @@ class Bench {
     return b;
   }
 
-  Status decode_batch(int batch, std::shared_ptr<const Adapter> adapter) {
+  // Sequence i on adapter i, or all on the base.
+  Status decode_batch(int batch, std::span<const std::shared_ptr<const Adapter>> adapters) {
     constexpr int kPrompt = 32, kWarm = 4, kTokens = 48, kRounds = 3;
     const int vocab = system_.model->info().vocab_size;
     const auto context = make_context(static_cast<std::int64_t>(batch) * (kPrompt + kWarm + kTokens * kRounds + 64));
@@ -174,7 +183,7 @@ class Bench {
     greedy.temperature = 0;
     for (int i = 0; i < batch; ++i) {
       prompts.push_back(some_tokens(kPrompt, vocab, i));
-      SLUICE_ASSIGN_OR_RETURN(const auto opened, context->open(adapter, prompts.back(), kPrompt + kWarm + kTokens * kRounds + 8));
+      SLUICE_ASSIGN_OR_RETURN(const auto opened, context->open(adapters.empty() ? nullptr : adapters[static_cast<std::size_t>(i)], prompts.back(), kPrompt + kWarm + kTokens * kRounds + 8));
       sequences.push_back(opened);
     }
     std::vector<std::vector<TokenId>> feed = prompts;
@@ -205,7 +214,7 @@ class Bench {
       for (int i = 0; i < kTokens; ++i) SLUICE_RETURN_IF_ERROR(step());
       rates.push_back(batch * kTokens / seconds_since(begin));
     }
-    report({.name = "decode", .batch = batch, .adapters = adapter ? 1 : 0, .tokens = kTokens, .tokens_per_s = median(rates)});
+    report({.name = "decode", .batch = batch, .adapters = static_cast<int>(adapters.size()), .tokens = kTokens, .tokens_per_s = median(rates)});
     return {};
   }
 
@@ -306,6 +315,11 @@ Status Bench::store() {
 }  // namespace
 
 Status run_bench(const std::string& what, const BenchOptions& options, Log& log) {
+  if (!options.kernels.empty() && !use_kernel_target(options.kernels)) {
+    std::string names;
+    for (const std::string& name : kernel_targets()) names += (names.empty() ? "" : ", ") + name;
+    return invalid_argument("this processor has no kernels named \"" + options.kernels + "\": " + names);
+  }
   Bench bench(options, log);
   const bool all = what == "all";
   bool known = all;

@@ -22,6 +22,7 @@ struct BenchResult {
 struct BenchOptions {
   std::string model_path;      // "" = the bundled model
   int threads = 0;             // 0 = all cores
+  std::string kernels;         // instruction set to hold to, "" = the best (model/kernels/target.h)
   std::function<void(const BenchResult&)> on_result;  // as they come
 };
 

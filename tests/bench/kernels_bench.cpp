@@ -189,7 +189,9 @@ void attention(benchmark::State& state) {
   AttentionState attention;
   for (auto _ : state) {
     attention.begin(heads, head_size);
-    attention.add_segment(queries.data(), keys.data(), values.data(), head_size, n, 0.125f);
+    for (std::int64_t p = 0; p < n; p += kAttentionBlock) {
+      attention.add_block(queries.data(), keys.data() + p * head_size, values.data() + p * head_size, kAttentionBlock, 0.125f);
+    }
     attention.finish(out.data());
     benchmark::DoNotOptimize(out.data());
   }
@@ -200,7 +202,10 @@ BENCHMARK(attention)->Arg(64)->Arg(512)->Arg(2048);
 // The adapter's part of one layer: rank 8 on all seven matrices.
 void lora_layer(benchmark::State& state) {
   const std::int64_t rank = 8;
-  const auto x = random_floats(kFeed, 1), a = random_floats(rank * kFeed, 2), b_t = random_floats(rank * kFeed, 3);
+  const auto x = random_floats(kFeed, 1);
+  std::vector<std::uint16_t> a(rank * kFeed), b_t(rank * kFeed);
+  lora_to_halves(random_floats(rank * kFeed, 2).data(), rank * kFeed, a.data());
+  lora_to_halves(random_floats(rank * kFeed, 3).data(), rank * kFeed, b_t.data());
   std::vector<float> hidden(rank), y(kFeed);
   const std::pair<std::int64_t, std::int64_t> shapes[] = {{kHidden, kHidden}, {kKv, kHidden},   {kKv, kHidden},
                                                           {kHidden, kHidden}, {kFeed, kHidden}, {kFeed, kHidden},

@@ -19,21 +19,18 @@
 #define SLUICE_ATTENTION_ONCE
 namespace sluice {
 
-inline constexpr std::int64_t kChunk = 64;  // positions whose scores are held at once
-
 struct AttentionJob {
   std::int64_t heads;
   std::int64_t head_size;
   const float* queries;
   const float* keys;
   const float* values;
-  std::int64_t stride;
-  std::int64_t n;  // at most kChunk
+  std::int64_t n;
   float scale;
   float* max;
   float* sum;
   float* weighted;
-  float* scores;  // [heads, kChunk]
+  float* scores;  // [heads, kAttentionBlock]
 };
 
 }  // namespace sluice
@@ -43,36 +40,45 @@ HWY_BEFORE_NAMESPACE();
 namespace sluice::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Head sizes are multiples of 8, hence at most 8 lanes.
-using DF = hn::CappedTag<float, 8>;
+using DF = hn::CappedTag<float, 16>;
 using VF = hn::Vec<DF>;
 constexpr std::int64_t kLanes = hn::MaxLanes(DF());
+static_assert(kAttentionBlock % (2 * kLanes) == 0);
 
-// scores[h][p] = scale * query h . key p, for as many heads as there are indices.
+// scores[h][p] = scale * query h . key p, two vectors of positions at a time, for as many heads as there are indices.
 template <std::size_t... H>
 HWY_INLINE void score_heads(const AttentionJob& job, std::int64_t first, std::index_sequence<H...>) {
   const float* queries = job.queries + first * job.head_size;
-  float* scores = job.scores + first * kChunk;
-  for (std::int64_t p = 0; p < job.n; ++p) {
-    const float* key = job.keys + p * job.stride;
-    VF acc[] = {(static_cast<void>(H), hn::Zero(DF()))...};
-    for (std::int64_t c = 0; c < job.head_size; c += kLanes) {
-      const VF k = hn::LoadU(DF(), key + c);
-      ((acc[H] = hn::MulAdd(hn::LoadU(DF(), queries + static_cast<std::int64_t>(H) * job.head_size + c), k, acc[H])), ...);
+  float* scores = job.scores + first * kAttentionBlock;
+  const VF scale = hn::Set(DF(), job.scale);
+  for (std::int64_t p = 0; p < job.n; p += 2 * kLanes) {
+    VF a[] = {(static_cast<void>(H), hn::Zero(DF()))...};
+    VF b[] = {(static_cast<void>(H), hn::Zero(DF()))...};
+    const float* key = job.keys + p;
+    for (std::int64_t c = 0; c < job.head_size; ++c, key += kAttentionBlock) {
+      const VF k0 = hn::LoadU(DF(), key), k1 = hn::LoadU(DF(), key + kLanes);
+      (([&]() HWY_ATTR {
+         const VF q = hn::Set(DF(), queries[static_cast<std::int64_t>(H) * job.head_size + c]);
+         a[H] = hn::MulAdd(q, k0, a[H]);
+         b[H] = hn::MulAdd(q, k1, b[H]);
+       }()),
+       ...);
     }
-    ((scores[static_cast<std::int64_t>(H) * kChunk + p] = job.scale * hn::GetLane(hn::SumOfLanes(DF(), acc[H]))), ...);
+    (hn::StoreU(hn::Mul(scale, a[H]), DF(), scores + static_cast<std::int64_t>(H) * kAttentionBlock + p), ...);
+    (hn::StoreU(hn::Mul(scale, b[H]), DF(), scores + static_cast<std::int64_t>(H) * kAttentionBlock + p + kLanes), ...);
   }
 }
 
 // Scores of one head become exp(score - max); what was summed before is scaled to the new maximum.
 HWY_INLINE void exponentiate(const AttentionJob& job, std::int64_t head) {
-  float* scores = job.scores + head * kChunk;
+  float* scores = job.scores + head * kAttentionBlock;
   const std::int64_t padded = (job.n + kLanes - 1) / kLanes * kLanes;
   std::fill(scores + job.n, scores + padded, -std::numeric_limits<float>::infinity());
-  float most = job.max[head];
-  for (std::int64_t p = 0; p < job.n; ++p) most = std::max(most, scores[p]);
+  VF largest = hn::Set(DF(), job.max[head]);
+  for (std::int64_t p = 0; p < padded; p += kLanes) largest = hn::Max(hn::LoadU(DF(), scores + p), largest);
+  const float most = hn::GetLane(hn::MaxOfLanes(DF(), largest));
   if (most != job.max[head]) {
-    const float shrink = std::exp(job.max[head] - most);  // 0 at the first chunk
+    const float shrink = std::exp(job.max[head] - most);  // 0 at the first block
     job.sum[head] *= shrink;
     float* weighted = job.weighted + head * job.head_size;
     for (std::int64_t c = 0; c < job.head_size; ++c) weighted[c] *= shrink;
@@ -87,18 +93,39 @@ HWY_INLINE void exponentiate(const AttentionJob& job, std::int64_t head) {
   job.sum[head] += hn::GetLane(hn::SumOfLanes(DF(), total));
 }
 
-// weighted[h][c] += sum over p of scores[h][p] * value p[c].
-template <std::size_t... H>
-HWY_INLINE void add_values(const AttentionJob& job, std::int64_t first, std::index_sequence<H...>) {
-  float* weighted = job.weighted + first * job.head_size;
-  const float* scores = job.scores + first * kChunk;
-  for (std::int64_t c = 0; c < job.head_size; c += kLanes) {
-    VF acc[] = {hn::LoadU(DF(), weighted + static_cast<std::int64_t>(H) * job.head_size + c)...};
-    for (std::int64_t p = 0; p < job.n; ++p) {
-      const VF v = hn::LoadU(DF(), job.values + p * job.stride + c);
-      ((acc[H] = hn::MulAdd(hn::Set(DF(), scores[static_cast<std::int64_t>(H) * kChunk + p]), v, acc[H])), ...);
+// weighted[h][c] += sum over p of scores[h][p] * value p[c], for kVectors vectors of d from c on.
+template <std::int64_t kVectors, class D, std::size_t... H>
+HWY_INLINE void add_values(D d, const AttentionJob& job, std::int64_t first, std::int64_t c, std::index_sequence<H...>) {
+  constexpr std::int64_t n = hn::MaxLanes(D());
+  float* weighted = job.weighted + first * job.head_size + c;
+  const float* scores = job.scores + first * kAttentionBlock;
+  hn::Vec<D> acc[sizeof...(H)][kVectors];
+  for (std::int64_t v = 0; v < kVectors; ++v) {
+    ((acc[H][v] = hn::LoadU(d, weighted + static_cast<std::int64_t>(H) * job.head_size + v * n)), ...);
+  }
+  const float* value = job.values + c;
+  for (std::int64_t p = 0; p < job.n; ++p, value += job.head_size) {
+#pragma GCC unroll 4
+    for (std::int64_t v = 0; v < kVectors; ++v) {
+      const auto x = hn::LoadU(d, value + v * n);
+      ((acc[H][v] = hn::MulAdd(hn::Set(d, scores[static_cast<std::int64_t>(H) * kAttentionBlock + p]), x, acc[H][v])), ...);
     }
-    (hn::StoreU(acc[H], DF(), weighted + static_cast<std::int64_t>(H) * job.head_size + c), ...);
+  }
+  for (std::int64_t v = 0; v < kVectors; ++v) {
+    (hn::StoreU(acc[H][v], d, weighted + static_cast<std::int64_t>(H) * job.head_size + v * n), ...);
+  }
+}
+
+template <std::size_t... H>
+HWY_INLINE void add_all_values(const AttentionJob& job, std::int64_t first, std::index_sequence<H...> heads) {
+  // As many sums as fit in the registers.
+  constexpr std::int64_t kVectors = HWY_MAX_BYTES >= 64 || sizeof...(H) <= 3 ? 4 : 2;
+  std::int64_t c = 0;
+  for (; c + kVectors * kLanes <= job.head_size; c += kVectors * kLanes) add_values<kVectors>(DF(), job, first, c, heads);
+  for (; c + kLanes <= job.head_size; c += kLanes) add_values<1>(DF(), job, first, c, heads);
+  for (; c < job.head_size; c += 8) {  // head sizes are multiples of 8
+    const hn::CappedTag<float, 8> d8;
+    for (std::int64_t i = 0; i < 8; i += hn::MaxLanes(d8)) add_values<1>(d8, job, first, c + i, heads);
   }
 }
 
@@ -106,10 +133,10 @@ template <std::size_t kHeads>
 void attend_heads(const AttentionJob& job, std::int64_t first) {
   score_heads(job, first, std::make_index_sequence<kHeads>());
   for (std::size_t h = 0; h < kHeads; ++h) exponentiate(job, first + static_cast<std::int64_t>(h));
-  add_values(job, first, std::make_index_sequence<kHeads>());
+  add_all_values(job, first, std::make_index_sequence<kHeads>());
 }
 
-void attend_chunk(const AttentionJob& job) {
+void attend_block(const AttentionJob& job) {
   std::int64_t first = 0;
   for (; job.heads - first >= 4; first += 4) attend_heads<4>(job, first);
   switch (job.heads - first) {
@@ -126,7 +153,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace sluice {
 
-HWY_EXPORT(attend_chunk);
+HWY_EXPORT(attend_block);
 
 void AttentionState::begin(std::int64_t heads, std::int64_t head_size) {
   assert(heads > 0 && head_size > 0 && head_size % 8 == 0);
@@ -135,16 +162,14 @@ void AttentionState::begin(std::int64_t heads, std::int64_t head_size) {
   max_.assign(static_cast<std::size_t>(heads), -std::numeric_limits<float>::infinity());
   sum_.assign(static_cast<std::size_t>(heads), 0.0f);
   weighted_.assign(static_cast<std::size_t>(heads * head_size), 0.0f);
-  scores_.resize(static_cast<std::size_t>(heads * kChunk));
+  scores_.resize(static_cast<std::size_t>(heads * kAttentionBlock));
 }
 
-void AttentionState::add_segment(const float* queries, const float* keys, const float* values, std::int64_t stride,
-                                 std::int64_t n, float scale) {
-  for (std::int64_t p = 0; p < n; p += kChunk) {
-    HWY_DYNAMIC_DISPATCH(attend_chunk)
-    ({heads_, head_size_, queries, keys + p * stride, values + p * stride, stride, std::min(kChunk, n - p), scale,
-      max_.data(), sum_.data(), weighted_.data(), scores_.data()});
-  }
+void AttentionState::add_block(const float* queries, const float* keys, const float* values, std::int64_t n, float scale) {
+  assert(n >= 0 && n <= kAttentionBlock);
+  if (n == 0) return;
+  HWY_DYNAMIC_DISPATCH(attend_block)
+  ({heads_, head_size_, queries, keys, values, n, scale, max_.data(), sum_.data(), weighted_.data(), scores_.data()});
 }
 
 void AttentionState::finish(float* out) const {

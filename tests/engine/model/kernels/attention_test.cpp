@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "engine/model/kernels/random_blocks.h"
@@ -12,15 +13,29 @@
 namespace sluice {
 namespace {
 
+// A block's keys as the cache holds them: positions side by side. What lies behind n must not count.
+std::vector<float> block_keys(const float* rows, std::int64_t stride, std::int64_t n, std::int64_t head_size) {
+  std::vector<float> keys(static_cast<std::size_t>(head_size * kAttentionBlock), std::nanf(""));
+  for (std::int64_t p = 0; p < n; ++p) {
+    for (std::int64_t c = 0; c < head_size; ++c) keys[c * kAttentionBlock + p] = rows[p * stride + c];
+  }
+  return keys;
+}
+
+// keys and values: rows of head_size. Borders: positions at which a block ends early.
 std::vector<float> attend(const std::vector<float>& queries, std::int64_t heads, std::int64_t head_size,
-                          const std::vector<float>& keys, const std::vector<float>& values, std::int64_t stride,
-                          const std::vector<std::int64_t>& segments, float scale) {
+                          const std::vector<float>& keys, const std::vector<float>& values, const std::vector<std::int64_t>& segments,
+                          float scale) {
   AttentionState state;
   state.begin(heads, head_size);
   std::int64_t at = 0;
-  for (const std::int64_t n : segments) {
-    state.add_segment(queries.data(), keys.data() + at * stride, values.data() + at * stride, stride, n, scale);
-    at += n;
+  for (const std::int64_t segment : segments) {
+    for (std::int64_t done = 0; done < segment || (segment == 0 && done == 0); done += kAttentionBlock) {
+      const std::int64_t n = std::min(kAttentionBlock, segment - done);
+      const auto block = block_keys(keys.data() + at * head_size, head_size, n, head_size);
+      state.add_block(queries.data(), block.data(), values.data() + at * head_size, n, scale);
+      at += n;
+    }
   }
   std::vector<float> out(static_cast<std::size_t>(heads * head_size));
   state.finish(out.data());
@@ -31,15 +46,14 @@ TEST(Attention, MatchesTheReference) {
   for (const std::int64_t head_size : {8, 24, 64, 128}) {
     for (const std::int64_t heads : {1, 2, 3, 4, 7, 9}) {
       for (const std::int64_t n : {1, 2, 63, 64, 65, 200}) {
-        const std::int64_t stride = 2 * head_size + 8;
         const float scale = 1.0f / std::sqrt(static_cast<float>(head_size));
         const auto queries = random_floats(heads * head_size, 1);
-        const auto keys = random_floats(n * stride, 2), values = random_floats(n * stride, 3);
+        const auto keys = random_floats(n * head_size, 2), values = random_floats(n * head_size, 3);
         on_every_target([&] {
-          const auto out = attend(queries, heads, head_size, keys, values, stride, {n}, scale);
+          const auto out = attend(queries, heads, head_size, keys, values, {n}, scale);
           for (std::int64_t h = 0; h < heads; ++h) {
             std::vector<float> expected(head_size);
-            reference::attention(queries.data() + h * head_size, head_size, keys.data(), values.data(), stride, n, scale,
+            reference::attention(queries.data() + h * head_size, head_size, keys.data(), values.data(), head_size, n, scale,
                                  expected.data());
             for (std::int64_t c = 0; c < head_size; ++c) {
               ASSERT_NEAR(out[h * head_size + c], expected[c], 2e-6f * 4) << head_size << " " << heads << " " << n;
@@ -58,8 +72,8 @@ TEST(Attention, SegmentsAddUp) {
   const auto values = random_floats(n * head_size, 6);
   for (std::int64_t c = 0; c < head_size; ++c) keys[140 * head_size + c] *= 20;  // the maximum comes late
   on_every_target([&] {
-    const auto whole = attend(queries, heads, head_size, keys, values, head_size, {150}, 0.125f);
-    const auto parts = attend(queries, heads, head_size, keys, values, head_size, {0, 1, 31, 32, 0, 80, 6}, 0.125f);
+    const auto whole = attend(queries, heads, head_size, keys, values, {150}, 0.125f);
+    const auto parts = attend(queries, heads, head_size, keys, values, {0, 1, 31, 32, 0, 80, 6}, 0.125f);
     for (std::size_t i = 0; i < whole.size(); ++i) ASSERT_NEAR(parts[i], whole[i], 1e-5f);
   });
 }
@@ -73,11 +87,11 @@ TEST(Attention, BitEqualForEveryNumberOfHeads) {
     std::vector<float> alone;
     for (std::int64_t h = 0; h < most; ++h) {
       const std::vector<float> query(queries.begin() + h * head_size, queries.begin() + (h + 1) * head_size);
-      const auto out = attend(query, 1, head_size, keys, values, head_size, {n}, 0.125f);
+      const auto out = attend(query, 1, head_size, keys, values, {n}, 0.125f);
       alone.insert(alone.end(), out.begin(), out.end());
     }
     for (std::int64_t heads = 1; heads <= most; ++heads) {
-      const auto out = attend(queries, heads, head_size, keys, values, head_size, {n}, 0.125f);
+      const auto out = attend(queries, heads, head_size, keys, values, {n}, 0.125f);
       EXPECT_EQ(out, std::vector<float>(alone.begin(), alone.begin() + heads * head_size)) << heads;
     }
   });
@@ -85,12 +99,13 @@ TEST(Attention, BitEqualForEveryNumberOfHeads) {
 
 TEST(Attention, StateCanBeUsedAgain) {
   const auto queries = random_floats(64, 10), keys = random_floats(640, 11), values = random_floats(640, 12);
-  const auto expected = attend(queries, 1, 64, keys, values, 64, {10}, 0.125f);
+  const auto expected = attend(queries, 1, 64, keys, values, {10}, 0.125f);
+  const auto block = block_keys(keys.data(), 64, 10, 64);
   AttentionState state;
   std::vector<float> out(64);
   for (int i = 0; i < 2; ++i) {
     state.begin(1, 64);
-    state.add_segment(queries.data(), keys.data(), values.data(), 64, 10, 0.125f);
+    state.add_block(queries.data(), block.data(), values.data(), 10, 0.125f);
     state.finish(out.data());
     EXPECT_EQ(out, expected);
   }
