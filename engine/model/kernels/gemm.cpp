@@ -82,8 +82,6 @@ HWY_INLINE VI add_products(VI sum, VW a, VW b) {
 
 template <class Unpack>
 constexpr bool kHasHalves = std::is_same_v<typename Unpack::Block, BlockQ6_K>;
-template <class Unpack>
-constexpr bool kSuperBlock = kHasHalves<Unpack> || std::is_same_v<typename Unpack::Block, BlockQ4_K>;
 
 // One step's vectors of row r into its place of the part.
 HWY_INLINE void scatter(const VW (&w)[4], std::int64_t block, std::int64_t blocks, std::int64_t r, std::int32_t* pairs) {
@@ -269,7 +267,9 @@ void multiply_gemm(BlockType type, const GemmJob& job, std::int64_t row_begin, s
     case BlockType::kQ5_0: return multiply<UnpackQ5_0>(job, row_begin, row_end);
     case BlockType::kQ5_1: return multiply<UnpackQ5_1>(job, row_begin, row_end);
     case BlockType::kQ8_0: return multiply<UnpackQ8_0>(job, row_begin, row_end);
+    case BlockType::kIQ4_NL: return multiply<UnpackIQ4_NL>(job, row_begin, row_end);
     case BlockType::kQ4_K: return multiply<UnpackQ4_K>(job, row_begin, row_end);
+    case BlockType::kQ5_K: return multiply<UnpackQ5_K>(job, row_begin, row_end);
     case BlockType::kQ6_K: return multiply<UnpackQ6_K>(job, row_begin, row_end);
     default: assert(false && "not a type with an integer kernel");
   }

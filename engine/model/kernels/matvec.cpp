@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
-#include <type_traits>
 #include <utility>
 
 #include "model/kernels/activation_layout.h"
@@ -151,7 +150,7 @@ template <class Unpack, std::size_t... I>
 HWY_INLINE void row_times_group(const std::uint8_t* row, const RowScales& s, std::int64_t blocks, const GroupData& x,
                                 float* out, std::int64_t out_stride, std::index_sequence<I...> rows) {
   using Block = typename Unpack::Block;
-  constexpr bool kSuper = std::is_same_v<Block, BlockQ4_K> || std::is_same_v<Block, BlockQ6_K>;
+  constexpr bool kSuper = kSuperBlock<Unpack>;
   VF acc[] = {(static_cast<void>(I), hn::Zero(DF()))...};
   if constexpr (Unpack::kMinimum) accumulate_minima(s.m, x.padded_blocks, x.sums, acc, rows);
   const std::int16_t* values = x.values;
@@ -241,7 +240,9 @@ void multiply_quantised(BlockType type, const QuantisedJob& job, std::int64_t ro
     case BlockType::kQ5_0: return multiply<UnpackQ5_0>(job, row_begin, row_end);
     case BlockType::kQ5_1: return multiply<UnpackQ5_1>(job, row_begin, row_end);
     case BlockType::kQ8_0: return multiply<UnpackQ8_0>(job, row_begin, row_end);
+    case BlockType::kIQ4_NL: return multiply<UnpackIQ4_NL>(job, row_begin, row_end);
     case BlockType::kQ4_K: return multiply<UnpackQ4_K>(job, row_begin, row_end);
+    case BlockType::kQ5_K: return multiply<UnpackQ5_K>(job, row_begin, row_end);
     case BlockType::kQ6_K: return multiply<UnpackQ6_K>(job, row_begin, row_end);
     default: assert(false && "not a quantised type");
   }
@@ -284,6 +285,9 @@ PlainBlock unpack_block(BlockType type, const std::uint8_t* at) {
   } else if (type == BlockType::kQ5_1) {
     const auto b = read<BlockQ5_1>(at);
     fill(b.d, b.m, [&b](int i) { return nibble(b.qs, i) | fifth_bit(b.qh, i); });
+  } else if (type == BlockType::kIQ4_NL) {
+    const auto b = read<BlockIQ4_NL>(at);
+    fill(b.d, 0, [&b](int i) { return kIq4Values[nibble(b.qs, i)]; });
   } else {
     const auto b = read<BlockQ8_0>(at);
     fill(b.d, 0, [&b](int i) { return b.qs[i]; });

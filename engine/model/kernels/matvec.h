@@ -78,7 +78,9 @@ constexpr bool has_integer_kernel(BlockType type) {
     case BlockType::kQ5_0:
     case BlockType::kQ5_1:
     case BlockType::kQ8_0:
+    case BlockType::kIQ4_NL:
     case BlockType::kQ4_K:
+    case BlockType::kQ5_K:
     case BlockType::kQ6_K: return true;
     default: return false;
   }

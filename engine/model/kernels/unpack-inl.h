@@ -52,6 +52,10 @@ alignas(64) constexpr std::int32_t kAlternate[16] = {0, 4, 8, 12, 1, 5, 9, 13, 2
 alignas(32) constexpr std::int32_t kAlternate[8] = {0, 4, 1, 5, 2, 6, 3, 7};
 #endif
 
+// Of 256 values, which count as eight blocks of 32.
+template <class Unpack>
+constexpr bool kSuperBlock = sizeof(typename Unpack::Block) > 64;
+
 using D8x16 = hn::Full128<std::uint8_t>;
 
 // sixteen(k) gives 16 bytes of the vector's k-th block; 32-bit lanes then alternate between blocks.
@@ -218,6 +222,28 @@ struct UnpackQ8_0 {
   }
 };
 
+// Bytes that index a table of signed bytes: nibbles. Even and odd bytes become words.
+struct UnpackIQ4_NL {
+  using Block = BlockIQ4_NL;
+  static constexpr bool kMinimum = false;
+  static HWY_INLINE void gather(const std::uint8_t* row, std::int64_t blocks, const RowScales& s) {
+    gather_scales<Block, 2>(row, blocks, s);
+  }
+  template <class Blocks>
+  static HWY_INLINE void unpack_blocks(const Blocks& b, const std::uint32_t*, VW (&w)[4]) {
+    const hn::Repartition<std::uint8_t, DF> d8;
+    const auto packed = hn::BitCast(DUW(), load_sixteen(b, offsetof(Block, qs)));
+    const auto mask = hn::Set(d8, std::uint8_t{15});
+    const auto table = hn::LoadDup128(d8, reinterpret_cast<const std::uint8_t*>(kIq4Values));
+    const VW first = hn::BitCast(DW(), hn::TableLookupBytes(table, hn::And(hn::BitCast(d8, packed), mask)));
+    const VW second = hn::BitCast(DW(), hn::TableLookupBytes(table, hn::And(hn::BitCast(d8, hn::ShiftRight<4>(packed)), mask)));
+    w[0] = hn::ShiftRight<8>(hn::ShiftLeft<8>(first));
+    w[1] = hn::ShiftRight<8>(hn::ShiftLeft<8>(second));
+    w[2] = hn::ShiftRight<8>(first);
+    w[3] = hn::ShiftRight<8>(second);
+  }
+};
+
 // The K types: 256 values to a block, which count as eight blocks of 32 here. `row` is the weight row, `block` the first
 // block of 32 of the vector; a vector never straddles two blocks of 256.
 
@@ -236,20 +262,26 @@ HWY_INLINE void split_bytes(VW first, VW second, std::int16_t offset, VW (&w)[4]
   w[3] = hn::Sub(hn::BitCast(DW(), hn::ShiftRight<8>(hn::BitCast(DUW(), second))), off);
 }
 
+// Scales and minima of Q4_K and Q5_K.
+template <class Block>
+HWY_INLINE void gather_parts(const std::uint8_t* row, std::int64_t blocks, const RowScales& s) {
+  for (std::int64_t i = 0; i < blocks; i += 8, row += sizeof(Block)) {
+    const auto* b = reinterpret_cast<const Block*>(row);
+    const float d = half_to_float(b->d), dmin = half_to_float(b->dmin);
+    for (int j = 0; j < 8; ++j) {
+      int scale = 0, minimum = 0;
+      scale_and_minimum(b->scales, j, scale, minimum);
+      s.d[i + j] = d * static_cast<float>(scale);
+      s.m[i + j] = -(dmin * static_cast<float>(minimum));
+    }
+  }
+}
+
 struct UnpackQ4_K {
   using Block = BlockQ4_K;
   static constexpr bool kMinimum = true;
   static HWY_INLINE void gather(const std::uint8_t* row, std::int64_t blocks, const RowScales& s) {
-    for (std::int64_t i = 0; i < blocks; i += 8, row += sizeof(Block)) {
-      const auto* b = reinterpret_cast<const Block*>(row);
-      const float d = half_to_float(b->d), dmin = half_to_float(b->dmin);
-      for (int j = 0; j < 8; ++j) {
-        int scale = 0, minimum = 0;
-        scale_and_minimum(b->scales, j, scale, minimum);
-        s.d[i + j] = d * static_cast<float>(scale);
-        s.m[i + j] = -(dmin * static_cast<float>(minimum));
-      }
-    }
+    gather_parts<Block>(row, blocks, s);
   }
   static HWY_INLINE void unpack_integers(const std::uint8_t* row, std::int64_t block, VW (&w)[4]) {
     const std::uint8_t* qs = row + block / 8 * sizeof(Block) + offsetof(Block, qs);
@@ -257,6 +289,30 @@ struct UnpackQ4_K {
       return join_blocks([&](std::int64_t k) HWY_ATTR {
         const std::int64_t part = block % 8 + k;
         return shift_bytes(qs + part / 2 * 32 + offset, static_cast<int>(part % 2 * 4), 15);
+      });
+    };
+    split_bytes(half(0), half(16), 0, w);
+  }
+  static HWY_INLINE void unpack(const std::uint8_t* row, std::int64_t block, const RowScales&, VW (&w)[4]) {
+    unpack_integers(row, block, w);
+  }
+};
+
+struct UnpackQ5_K {
+  using Block = BlockQ5_K;
+  static constexpr bool kMinimum = true;
+  static HWY_INLINE void gather(const std::uint8_t* row, std::int64_t blocks, const RowScales& s) {
+    gather_parts<Block>(row, blocks, s);
+  }
+  static HWY_INLINE void unpack_integers(const std::uint8_t* row, std::int64_t block, VW (&w)[4]) {
+    const std::uint8_t* at = row + block / 8 * sizeof(Block);
+    const auto half = [&](std::int64_t offset) HWY_ATTR {
+      return join_blocks([&](std::int64_t k) HWY_ATTR {
+        const std::int64_t part = block % 8 + k;
+        const auto low = shift_bytes(at + offsetof(Block, qs) + part / 2 * 32 + offset, static_cast<int>(part % 2 * 4), 15);
+        const auto high = shift_bytes(at + offsetof(Block, qh) + offset, static_cast<int>(part), 1);
+        const hn::Full128<std::uint16_t> d16;
+        return hn::Or(low, hn::BitCast(D8x16(), hn::ShiftLeft<4>(hn::BitCast(d16, high))));
       });
     };
     split_bytes(half(0), half(16), 0, w);
