@@ -29,6 +29,9 @@ int bench(const Args& args, Log& log) {
     } else if (r.microseconds > 0 || r.worst_microseconds > 0) {
       object.add("microseconds", r.microseconds).add("worst_microseconds", r.worst_microseconds);
       std::printf("%9.0f us median, %.0f us worst\n", r.microseconds, r.worst_microseconds);
+    } else if (r.megabytes > 0) {
+      object.add("tokens", r.tokens).add("anonymous_megabytes", r.megabytes);
+      std::printf("%9.1f MB anonymous, %d tokens cached\n", r.megabytes, r.tokens);
     } else {
       object.add("rows_per_s", r.rows_per_s);
       std::printf("%9.0f rows/s\n", r.rows_per_s);

@@ -59,7 +59,7 @@ const std::vector<Verb>& verbs() {
         ""}, generate},
       {{"bench", "Measures one part on this machine.",
         {model, {"--threads", "N", "cores, default all", false},
-         {"--kernels", "NAME", "instruction set, as AVX2; default the best", false}, json}, "decode|prefill|train|swap|store|all"}, bench},
+         {"--kernels", "NAME", "instruction set, as AVX2; default the best", false}, json}, "decode|prefill|train|swap|store|memory|all"}, bench},
       {{"export", "Writes an adapter version for other programs.",
         {data, model, {"--version", "V", "the version's number", true}, {"--out", "DIR", "made; must not hold files", true},
          {"--format", "F", "peft", false}}, ""}, export_version},

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <numeric>
 #include <span>
 #include <thread>
@@ -36,6 +38,15 @@ std::vector<TokenId> some_tokens(int count, int vocab, int salt) {
   std::vector<TokenId> ids(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) ids[static_cast<std::size_t>(i)] = static_cast<TokenId>((1000 + 7919LL * i + 104729LL * salt) % vocab);
   return ids;
+}
+
+// Pages of this process that no file backs, as the kernel counts them.
+double anonymous_megabytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("RssAnon:")) return std::atof(line.c_str() + 8) / 1024;
+  }
+  return 0;
 }
 
 // A folder of ours that goes with us.
@@ -73,8 +84,8 @@ class Bench {
     SLUICE_RETURN_IF_ERROR(need_model());
     constexpr int kTokens = 512, kRounds = 5;
     std::vector<double> rates;
+    const auto context = make_context(kTokens + 64);
     for (int round = 0; round <= kRounds; ++round) {
-      const auto context = make_context(kTokens + 64);
       const auto ids = some_tokens(kTokens, system_.model->info().vocab_size, round);
       SLUICE_ASSIGN_OR_RETURN(const OpenedSequence opened, context->open(nullptr, ids, kTokens + 1));
       StepItem item;
@@ -86,8 +97,30 @@ class Bench {
       const SteadyTime begin = Clock::system().steady();
       SLUICE_ASSIGN_OR_RETURN(const StepOutput out, context->step(input));
       if (round > 0) rates.push_back(kTokens / seconds_since(begin));
+      context->close(opened.handle);
     }
     report({.name = "prefill", .batch = 1, .tokens = kTokens, .tokens_per_s = median(rates)});
+    return {};
+  }
+
+  // Once loaded, and once after eight sequences of 512 tokens.
+  Status memory() {
+    SLUICE_RETURN_IF_ERROR(need_model());
+    constexpr int kTokens = 512, kSequences = 8;
+    const auto context = make_context(kSequences * (kTokens + 64));
+    report({.name = "memory", .megabytes = anonymous_megabytes()});
+    for (int i = 0; i < kSequences; ++i) {
+      const auto ids = some_tokens(kTokens, system_.model->info().vocab_size, i);
+      SLUICE_ASSIGN_OR_RETURN(const OpenedSequence opened, context->open(nullptr, ids, kTokens + 1));
+      StepItem item;
+      item.sequence = opened.handle;
+      item.tokens = ids.data();
+      item.count = kTokens;
+      StepInput input;
+      input.items.push_back(item);
+      SLUICE_ASSIGN_OR_RETURN(const StepOutput out, context->step(input));
+    }
+    report({.name = "memory", .batch = kSequences, .tokens = kSequences * kTokens, .megabytes = anonymous_megabytes()});
     return {};
   }
 
@@ -327,13 +360,14 @@ Status run_bench(const std::string& what, const BenchOptions& options, Log& log)
                                                                           {"prefill", &Bench::prefill},
                                                                           {"train", &Bench::train},
                                                                           {"swap", &Bench::swap},
-                                                                          {"store", &Bench::store}};
+                                                                          {"store", &Bench::store},
+                                                                          {"memory", &Bench::memory}};
   for (const auto& [name, run] : parts) {
     if (!all && what != name) continue;
     known = true;
     SLUICE_RETURN_IF_ERROR((bench.*run)());
   }
-  return known ? Status() : invalid_argument("bench \"" + what + "\" is unknown: decode, prefill, train, swap, store or all");
+  return known ? Status() : invalid_argument("bench \"" + what + "\" is unknown: decode, prefill, train, swap, store, memory or all");
 }
 
 }  // namespace sluice

@@ -11,12 +11,13 @@
 namespace sluice {
 
 struct BenchResult {
-  std::string name;            // "decode", "prefill", "train", "swap", "store"
+  std::string name;            // "decode", "prefill", "train", "swap", "store", "memory"
   int batch = 0, adapters = 0, threads = 0, tokens = 0;
   double tokens_per_s = 0;     // decode, prefill, train
   double microseconds = 0;     // swap: median from publish call to visible
   double worst_microseconds = 0;
   double rows_per_s = 0;       // store
+  double megabytes = 0;        // memory: anonymous pages of the process; tokens = those that the key-value cache holds
 };
 
 struct BenchOptions {
@@ -26,7 +27,7 @@ struct BenchOptions {
   std::function<void(const BenchResult&)> on_result;  // as they come
 };
 
-// `what`: decode, prefill, train, swap, store or all. kInvalidArgument names anything else.
+// `what`: decode, prefill, train, swap, store, memory or all. kInvalidArgument names anything else.
 Status run_bench(const std::string& what, const BenchOptions& options, Log& log);
 
 }  // namespace sluice

@@ -76,7 +76,8 @@ TEST(Transformer, LRA5_LRA6_LoraEqualsPeft) {
     for (const auto& item : golden()[name]) {
       const auto ids = item["ids"].get<std::vector<TokenId>>();
       const auto lp = item["lp"].get<std::vector<float>>();
-      test::expect_near(test::score(*context, adapter, ids, 512), lp, ids.size() > 50 ? 1e-4f : 5e-3f, name);
+      // The weights are f32 here: what is left is the rounding of the adapter to 16 bit.
+      test::expect_near(test::score(*context, adapter, ids, 512), lp, ids.size() > 50 ? 1e-3f : 5e-3f, name);
       test::expect_near(test::score(*context, adapter, ids, 5), lp, 5e-3f, name);
     }
   }
