@@ -21,11 +21,11 @@ LoraAdapter::LoraAdapter(const ModelConfig& config, const LoraData& data, Versio
     m.b_t.resize(f.b.size());
     std::vector<float> b_t(f.b.size());
     lora_transpose_b(f.b.data(), config.linear_rows(f.linear), f.rank, b_t.data());
-    const float a_power = lora_to_halves(f.a.data(), static_cast<std::int64_t>(f.a.size()), m.a.data());
-    const float b_power = lora_to_halves(b_t.data(), static_cast<std::int64_t>(b_t.size()), m.b_t.data());
-    m.scale = f.scale * a_power * b_power;
+    const float a_scale = lora_to_words(f.a.data(), static_cast<std::int64_t>(f.a.size()), m.a.data());
+    const float b_scale = lora_to_words(b_t.data(), static_cast<std::int64_t>(b_t.size()), m.b_t.data());
+    m.scale = f.scale * a_scale * b_scale;
     rank_ = std::max(rank_, f.rank);
-    bytes_ += static_cast<std::int64_t>((f.a.size() + f.b.size()) * sizeof(std::uint16_t));
+    bytes_ += static_cast<std::int64_t>((f.a.size() + f.b.size()) * sizeof(std::int16_t));
   }
 }
 

@@ -52,9 +52,9 @@ class LoraAdapter final : public Adapter {
   struct Module {
     int rank = 0;
     float scale = 0;
-    // IEEE halves, each factor times a power of two that `scale` takes back (kernels/lora.h).
-    std::vector<std::uint16_t> a;    // [rank, in]
-    std::vector<std::uint16_t> b_t;  // [rank, out]
+    // Integers whose scales (kernels/lora.h) are part of `scale`.
+    std::vector<std::int16_t> a;    // [rank, in]
+    std::vector<std::int16_t> b_t;  // [rank, out]
   };
 
   LoraAdapter(const ModelConfig& config, const LoraData& data, VersionId version);

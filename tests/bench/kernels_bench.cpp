@@ -203,9 +203,9 @@ BENCHMARK(attention)->Arg(64)->Arg(512)->Arg(2048);
 void lora_layer(benchmark::State& state) {
   const std::int64_t rank = 8;
   const auto x = random_floats(kFeed, 1);
-  std::vector<std::uint16_t> a(rank * kFeed), b_t(rank * kFeed);
-  lora_to_halves(random_floats(rank * kFeed, 2).data(), rank * kFeed, a.data());
-  lora_to_halves(random_floats(rank * kFeed, 3).data(), rank * kFeed, b_t.data());
+  std::vector<std::int16_t> a(rank * kFeed), b_t(rank * kFeed);
+  lora_to_words(random_floats(rank * kFeed, 2).data(), rank * kFeed, a.data());
+  lora_to_words(random_floats(rank * kFeed, 3).data(), rank * kFeed, b_t.data());
   std::vector<float> hidden(rank), y(kFeed);
   const std::pair<std::int64_t, std::int64_t> shapes[] = {{kHidden, kHidden}, {kKv, kHidden},   {kKv, kHidden},
                                                           {kHidden, kHidden}, {kFeed, kHidden}, {kFeed, kHidden},
