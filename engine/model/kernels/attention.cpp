@@ -57,11 +57,8 @@ HWY_INLINE void score_heads(const AttentionJob& job, std::int64_t first, std::in
     const float* key = job.keys + p;
     for (std::int64_t c = 0; c < job.head_size; ++c, key += kAttentionBlock) {
       const VF k0 = hn::LoadU(DF(), key), k1 = hn::LoadU(DF(), key + kLanes);
-      (([&]() HWY_ATTR {
-         const VF q = hn::Set(DF(), queries[static_cast<std::int64_t>(H) * job.head_size + c]);
-         a[H] = hn::MulAdd(q, k0, a[H]);
-         b[H] = hn::MulAdd(q, k1, b[H]);
-       }()),
+      ((a[H] = hn::MulAdd(hn::Set(DF(), queries[static_cast<std::int64_t>(H) * job.head_size + c]), k0, a[H]),
+        b[H] = hn::MulAdd(hn::Set(DF(), queries[static_cast<std::int64_t>(H) * job.head_size + c]), k1, b[H])),
        ...);
     }
     (hn::StoreU(hn::Mul(scale, a[H]), DF(), scores + static_cast<std::int64_t>(H) * kAttentionBlock + p), ...);
@@ -93,39 +90,46 @@ HWY_INLINE void exponentiate(const AttentionJob& job, std::int64_t head) {
   job.sum[head] += hn::GetLane(hn::SumOfLanes(DF(), total));
 }
 
-// weighted[h][c] += sum over p of scores[h][p] * value p[c], for kVectors vectors of d from c on.
-template <std::int64_t kVectors, class D, std::size_t... H>
+// weighted[h][c] += sum over p of scores[h][p] * value p[c], for a vector of d from c on.
+template <class D, std::size_t... H>
 HWY_INLINE void add_values(D d, const AttentionJob& job, std::int64_t first, std::int64_t c, std::index_sequence<H...>) {
-  constexpr std::int64_t n = hn::MaxLanes(D());
   float* weighted = job.weighted + first * job.head_size + c;
   const float* scores = job.scores + first * kAttentionBlock;
-  hn::Vec<D> acc[sizeof...(H)][kVectors];
-  for (std::int64_t v = 0; v < kVectors; ++v) {
-    ((acc[H][v] = hn::LoadU(d, weighted + static_cast<std::int64_t>(H) * job.head_size + v * n)), ...);
-  }
+  hn::Vec<D> acc[] = {hn::LoadU(d, weighted + static_cast<std::int64_t>(H) * job.head_size)...};
   const float* value = job.values + c;
   for (std::int64_t p = 0; p < job.n; ++p, value += job.head_size) {
-#pragma GCC unroll 4
-    for (std::int64_t v = 0; v < kVectors; ++v) {
-      const auto x = hn::LoadU(d, value + v * n);
-      ((acc[H][v] = hn::MulAdd(hn::Set(d, scores[static_cast<std::int64_t>(H) * kAttentionBlock + p]), x, acc[H][v])), ...);
-    }
+    const auto x = hn::LoadU(d, value);
+    ((acc[H] = hn::MulAdd(hn::Set(d, scores[static_cast<std::int64_t>(H) * kAttentionBlock + p]), x, acc[H])), ...);
   }
-  for (std::int64_t v = 0; v < kVectors; ++v) {
-    (hn::StoreU(acc[H][v], d, weighted + static_cast<std::int64_t>(H) * job.head_size + v * n), ...);
+  (hn::StoreU(acc[H], d, weighted + static_cast<std::int64_t>(H) * job.head_size), ...);
+}
+
+// The same for two vectors from c on, so that more sums are under way than a multiply-add takes cycles.
+template <std::size_t... H>
+HWY_INLINE void add_value_pairs(const AttentionJob& job, std::int64_t first, std::int64_t c, std::index_sequence<H...>) {
+  float* weighted = job.weighted + first * job.head_size + c;
+  const float* scores = job.scores + first * kAttentionBlock;
+  VF a[] = {hn::LoadU(DF(), weighted + static_cast<std::int64_t>(H) * job.head_size)...};
+  VF b[] = {hn::LoadU(DF(), weighted + static_cast<std::int64_t>(H) * job.head_size + kLanes)...};
+  const float* value = job.values + c;
+  for (std::int64_t p = 0; p < job.n; ++p, value += job.head_size) {
+    const VF x = hn::LoadU(DF(), value), y = hn::LoadU(DF(), value + kLanes);
+    ((a[H] = hn::MulAdd(hn::Set(DF(), scores[static_cast<std::int64_t>(H) * kAttentionBlock + p]), x, a[H]),
+      b[H] = hn::MulAdd(hn::Set(DF(), scores[static_cast<std::int64_t>(H) * kAttentionBlock + p]), y, b[H])),
+     ...);
   }
+  (hn::StoreU(a[H], DF(), weighted + static_cast<std::int64_t>(H) * job.head_size), ...);
+  (hn::StoreU(b[H], DF(), weighted + static_cast<std::int64_t>(H) * job.head_size + kLanes), ...);
 }
 
 template <std::size_t... H>
 HWY_INLINE void add_all_values(const AttentionJob& job, std::int64_t first, std::index_sequence<H...> heads) {
-  // As many sums as fit in the registers.
-  constexpr std::int64_t kVectors = HWY_MAX_BYTES >= 64 || sizeof...(H) <= 3 ? 4 : 2;
   std::int64_t c = 0;
-  for (; c + kVectors * kLanes <= job.head_size; c += kVectors * kLanes) add_values<kVectors>(DF(), job, first, c, heads);
-  for (; c + kLanes <= job.head_size; c += kLanes) add_values<1>(DF(), job, first, c, heads);
+  for (; c + 2 * kLanes <= job.head_size; c += 2 * kLanes) add_value_pairs(job, first, c, heads);
+  for (; c + kLanes <= job.head_size; c += kLanes) add_values(DF(), job, first, c, heads);
   for (; c < job.head_size; c += 8) {  // head sizes are multiples of 8
     const hn::CappedTag<float, 8> d8;
-    for (std::int64_t i = 0; i < 8; i += hn::MaxLanes(d8)) add_values<1>(d8, job, first, c + i, heads);
+    for (std::int64_t i = 0; i < 8; i += hn::MaxLanes(d8)) add_values(d8, job, first, c + i, heads);
   }
 }
 

@@ -143,17 +143,21 @@ HWY_INLINE VW pair_everywhere(const std::int16_t* at) {
   return hn::BitCast(DW(), hn::Set(DI(), pair));
 }
 
-// Integer sums of the pairs first, first + step .. of a block.
+// Integer sums of one pair: a for the part's first vector of weight rows, b for its second. Without lambdas: GCC keeps
+// what they capture in memory.
 template <std::size_t... R>
-HWY_INLINE void add_pairs(const std::int32_t* weights, const std::int16_t* x, VI (&a)[sizeof...(R)], VI (&b)[sizeof...(R)],
-                          std::index_sequence<R...>) {
+HWY_INLINE void add_pair(const std::int32_t* weights, const std::int16_t* x, VI (&a)[sizeof...(R)], VI (&b)[sizeof...(R)],
+                         std::index_sequence<R...>) {
+  constexpr std::int64_t kStride = kBlocksPerVector * kBlockValues;
   const VW w0 = hn::BitCast(DW(), hn::Load(DI(), weights)), w1 = hn::BitCast(DW(), hn::Load(DI(), weights + kLanes));
-  (([&]() HWY_ATTR {
-     const VW pair = pair_everywhere(x + static_cast<std::int64_t>(R) * kBlocksPerVector * kBlockValues);
-     a[R] = add_products(a[R], w0, pair);
-     b[R] = add_products(b[R], w1, pair);
-   }()),
+  ((a[R] = add_products(a[R], w0, pair_everywhere(x + static_cast<std::int64_t>(R) * kStride)),
+    b[R] = add_products(b[R], w1, pair_everywhere(x + static_cast<std::int64_t>(R) * kStride))),
    ...);
+}
+
+// to += sums * d * scale
+HWY_INLINE void add_scaled_sums(VI sums, VF d, const float* scale, float* to) {
+  hn::Store(hn::MulAdd(hn::ConvertTo(DF(), sums), hn::Mul(d, hn::Set(DF(), *scale)), hn::Load(DF(), to)), DF(), to);
 }
 
 // tile[R] += sums * scales of the weights * scale of the activations' block.
@@ -161,24 +165,21 @@ template <std::size_t... R>
 HWY_INLINE void add_scaled(const VI (&a)[sizeof...(R)], const VI (&b)[sizeof...(R)], const float* d, const float* scales,
                            float* tile, std::index_sequence<R...>) {
   const VF d0 = hn::Load(DF(), d), d1 = hn::Load(DF(), d + kLanes);
-  (([&]() HWY_ATTR {
-     const VF scale = hn::Set(DF(), scales[static_cast<std::int64_t>(R) * kBlocksPerVector]);
-     float* to = tile + static_cast<std::int64_t>(R) * kPart;
-     hn::Store(hn::MulAdd(hn::ConvertTo(DF(), a[R]), hn::Mul(d0, scale), hn::Load(DF(), to)), DF(), to);
-     hn::Store(hn::MulAdd(hn::ConvertTo(DF(), b[R]), hn::Mul(d1, scale), hn::Load(DF(), to + kLanes)), DF(), to + kLanes);
-   }()),
+  ((add_scaled_sums(a[R], d0, scales + static_cast<std::int64_t>(R) * kBlocksPerVector, tile + static_cast<std::int64_t>(R) * kPart),
+    add_scaled_sums(b[R], d1, scales + static_cast<std::int64_t>(R) * kBlocksPerVector,
+                    tile + static_cast<std::int64_t>(R) * kPart + kLanes)),
    ...);
+}
+
+HWY_INLINE void add_product(VF m, const float* sum, float* to) {
+  hn::Store(hn::MulAdd(m, hn::Set(DF(), *sum), hn::Load(DF(), to)), DF(), to);
 }
 
 template <std::size_t... R>
 HWY_INLINE void add_minima(const float* m, const float* sums, float* tile, std::index_sequence<R...>) {
   const VF m0 = hn::Load(DF(), m), m1 = hn::Load(DF(), m + kLanes);
-  (([&]() HWY_ATTR {
-     const VF sum = hn::Set(DF(), sums[static_cast<std::int64_t>(R) * kSumChunk]);
-     float* to = tile + static_cast<std::int64_t>(R) * kPart;
-     hn::Store(hn::MulAdd(m0, sum, hn::Load(DF(), to)), DF(), to);
-     hn::Store(hn::MulAdd(m1, sum, hn::Load(DF(), to + kLanes)), DF(), to + kLanes);
-   }()),
+  ((add_product(m0, sums + static_cast<std::int64_t>(R) * kSumChunk, tile + static_cast<std::int64_t>(R) * kPart),
+    add_product(m1, sums + static_cast<std::int64_t>(R) * kSumChunk, tile + static_cast<std::int64_t>(R) * kPart + kLanes)),
    ...);
 }
 
@@ -197,9 +198,9 @@ HWY_INLINE void part_times_rows(const Part& part, std::int64_t blocks, const Act
       VI b[] = {(static_cast<void>(R), hn::Zero(DI()))...};
       // Vectors 0 and 2 of unpack-inl.h hold a block's first half, 1 and 3 its second.
       for (std::int64_t v = half; v < 4; v += kHalves) {
-#pragma GCC unroll 4
-        for (std::int64_t p = 4 * v; p < 4 * v + 4; ++p) {
-          add_pairs(pairs + p * kPart, values + 2 * kBlocksPerVector * p, a, b, rows);
+        for (std::int64_t p = 4 * v; p < 4 * v + 4; p += 2) {
+          add_pair(pairs + p * kPart, values + 2 * kBlocksPerVector * p, a, b, rows);
+          add_pair(pairs + (p + 1) * kPart, values + 2 * kBlocksPerVector * (p + 1), a, b, rows);
         }
       }
       add_scaled(a, b, part.d + (kHalves * i + half) * kPart, x.scales + step + k, tile, rows);
