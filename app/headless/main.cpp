@@ -25,7 +25,7 @@ void on_signal(int) {
 
 const std::vector<Verb>& verbs() {
   const OptionSpec data{"--data", "DIR", "the workspace folder; made when missing", true};
-  const OptionSpec model{"--model", "PATH", "a GGUF file; default: the bundled SmolLM2-135M-Instruct", false};
+  const OptionSpec model{"--model", "PATH", "a GGUF file or Hugging Face folder; default: the bundled SmolLM2-135M-Instruct", false};
   const OptionSpec json{"--json", "FILE", "write JSON lines there (- for standard output)", false};
   static const std::vector<Verb> all = {
       {{"serve", "Serves a workspace over HTTP until it is stopped.",

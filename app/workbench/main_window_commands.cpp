@@ -79,7 +79,7 @@ void MainWindow::newSession() {
 
 void MainWindow::chooseModel() {
   auto* dialog = makeFileDialog(this, tr("Use a model"), QFileDialog::ExistingFile);
-  dialog->setNameFilter(tr("Models (*.gguf)"));
+  dialog->setNameFilter(tr("Models (*.gguf *.safetensors *.safetensors.index.json)"));
   connect(dialog, &QFileDialog::fileSelected, this, &MainWindow::loadIfItFits);
   dialog->open();
 }

@@ -9,6 +9,7 @@
 
 #include "model/model_file.h"
 #include "model/transformer.h"
+#include "text/tokenizer_json.h"
 
 namespace sluice {
 namespace {
@@ -65,6 +66,28 @@ Result<Vocabulary> vocabulary_of(const GgufFile& file) {
   return v;
 }
 
+Result<Vocabulary> vocabulary_of_folder(const std::string& folder) {
+  TokenizerFiles files;
+  const auto read = [&](const char* name, std::string& into) -> Status {
+    Result<std::string> text = read_model_text(folder + "/" + name);
+    if (!text.ok()) return text.code() == Code::kNotFound ? Status() : text.status();
+    into = std::move(text).value();
+    return {};
+  };
+  SLUICE_RETURN_IF_ERROR(read("tokenizer.json", files.tokenizer_json));
+  if (files.tokenizer_json.empty()) {
+    return not_found(folder + " has no tokenizer.json: download it, or save the tokenizer again with transformers' fast class");
+  }
+  SLUICE_RETURN_IF_ERROR(read("tokenizer_config.json", files.tokenizer_config_json));
+  SLUICE_RETURN_IF_ERROR(read("special_tokens_map.json", files.special_tokens_map_json));
+  SLUICE_RETURN_IF_ERROR(read("chat_template.jinja", files.chat_template_jinja));
+  SLUICE_RETURN_IF_ERROR(read("config.json", files.config_json));
+  SLUICE_RETURN_IF_ERROR(read("generation_config.json", files.generation_config_json));
+  Result<Vocabulary> vocabulary = vocabulary_from_json(files);
+  if (!vocabulary.ok()) return Status(vocabulary.code(), folder + ": " + vocabulary.status().message());
+  return vocabulary;
+}
+
 std::int64_t proc_value_kb(const char* path, const std::string& name) {
   std::ifstream in(path);
   std::string key;
@@ -83,11 +106,11 @@ Result<LoadedSystem> load_system(const std::string& path) {
   system.path = path;
   SLUICE_ASSIGN_OR_RETURN(LoadedModel loaded, load_model(path));
   system.model = std::move(loaded.model);
-  if (loaded.file.gguf == nullptr) {
-    return unavailable(path + ": this build reads the weights of Hugging Face folders, but not their tokenizer.json; use a GGUF file");
-  }
-  SLUICE_ASSIGN_OR_RETURN(const Vocabulary vocabulary, vocabulary_of(*loaded.file.gguf));
-  SLUICE_ASSIGN_OR_RETURN(system.tokenizer, Tokenizer::create(vocabulary));
+  SLUICE_ASSIGN_OR_RETURN(const Vocabulary vocabulary, loaded.file.gguf != nullptr ? vocabulary_of(*loaded.file.gguf)
+                                                                                   : vocabulary_of_folder(loaded.file.path));
+  auto tokenizer = Tokenizer::create(vocabulary);
+  if (!tokenizer.ok()) return Status(tokenizer.code(), path + ": " + tokenizer.status().message());
+  system.tokenizer = std::move(tokenizer).value();
   if (system.tokenizer->size() > system.model->info().vocab_size) {
     return invalid_argument(path + ": the vocabulary has " + std::to_string(system.tokenizer->size()) +
                             " tokens, the embedding only " + std::to_string(system.model->info().vocab_size) +

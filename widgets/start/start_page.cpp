@@ -75,7 +75,7 @@ QWidget* StartPage::makeActions() {
   m_sessionLine->hide();
   m_session = new QPushButton(tr("Start a session …"), box);
   m_session->setObjectName(QStringLiteral("startSession"));
-  m_model = new QPushButton(tr("Use a GGUF file of your own …"), box);
+  m_model = new QPushButton(tr("Use a model of your own …"), box);
   m_model->setObjectName(QStringLiteral("chooseModel"));
   m_fit = new QLabel(box);
   m_fit->setObjectName(QStringLiteral("modelFit"));

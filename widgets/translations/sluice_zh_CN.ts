@@ -12,8 +12,8 @@
             <translation>工作区文件夹。</translation>
         </message>
         <message>
-            <source>A GGUF file; default: the bundled model.</source>
-            <translation>GGUF 文件;默认:自带的模型。</translation>
+            <source>A GGUF file or Hugging Face folder; default: the bundled model.</source>
+            <translation>GGUF 文件或 Hugging Face 文件夹;默认:自带的模型。</translation>
         </message>
         <message>
             <source>The recipe that the demo runs.</source>
@@ -1269,8 +1269,8 @@
             <translation>选用模型</translation>
         </message>
         <message>
-            <source>Models (*.gguf)</source>
-            <translation>模型 (*.gguf)</translation>
+            <source>Models (*.gguf *.safetensors *.safetensors.index.json)</source>
+            <translation>模型 (*.gguf *.safetensors *.safetensors.index.json)</translation>
         </message>
         <message>
             <source>Reading the header of %1 …</source>
@@ -1683,8 +1683,8 @@ Every answer and verdict is saved. A session that runs now can be resumed at the
             <translation>新建会话…</translation>
         </message>
         <message>
-            <source>Use a GGUF file of your own …</source>
-            <translation>选用自己的 GGUF 文件…</translation>
+            <source>Use a model of your own …</source>
+            <translation>选用自己的模型…</translation>
         </message>
         <message>
             <source>Point a client at it</source>
