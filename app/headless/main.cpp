@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <poll.h>
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <vector>
 
 #include "headless/verbs.h"
@@ -31,9 +32,16 @@ const std::vector<Verb>& verbs() {
       {{"serve", "Serves a workspace over HTTP until it is stopped.",
         {data, model,
          {"--port", "N", "port, default 8080; 0 picks a free one", false},
-         {"--host", "ADDR", "address, default 127.0.0.1; another one needs --api-key-file and --behind-proxy", false},
-         {"--api-key-file", "F", "one key a line", false},
+         {"--host", "ADDR", "address, default 127.0.0.1; another one needs keys, and TLS or --behind-proxy", false},
+         {"--api-key-file", "F", "one key a line; \"client:KEY\" may complete and give feedback only; # begins a comment", false},
+         {"--tls-cert", "F", "PEM file with the certificate chain: HTTPS", false},
+         {"--tls-key", "F", "PEM file with its key", false},
          {"--behind-proxy", "", "a proxy in front does TLS", false},
+         {"--allowed-hosts", "LIST", "further names a Host header may say, with commas", false},
+         {"--cors-origins", "LIST", "pages that may use the client routes, such as https://app.example, with commas", false},
+         {"--aliases", "LIST", "further model names that mean whatever serves, with commas; default sluice", false},
+         {"--compat-rlinf", "", "listens on 8081 and 8082 too, where editors of RLinf send", false},
+         {"--drain", "SECONDS", "how long answers in the making may go on after a stop signal, default 20", false},
          {"--threads", "N", "cores for generation, default half of them", false},
          {"--recipe", "NAME|FILE", "start a live session with this recipe: labels from outside train it", false}},
         ""}, serve},
@@ -138,6 +146,11 @@ bool wait_for_stop(double seconds) {
 }
 
 bool stop_requested() { return wait_for_stop(0); }
+
+int stop_signals() {
+  int waiting = 0;
+  return ioctl(g_signal_pipe[0], FIONREAD, &waiting) == 0 ? waiting : 0;
+}
 
 }  // namespace sluice::headless
 

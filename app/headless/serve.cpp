@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <fstream>
+#include <sstream>
 
 #include "headless/verbs.h"
 #include "runtime/runtime.h"
@@ -14,10 +17,26 @@ Result<std::vector<std::string>> read_keys(const std::string& path) {
   std::vector<std::string> keys;
   for (std::string line; std::getline(in, line);) {
     while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
-    if (!line.empty()) keys.push_back(line);
+    if (!line.empty() && line.front() != '#') keys.push_back(line);
   }
   if (keys.empty()) return invalid_argument("key file " + path + " holds no key: one a line");
   return keys;
+}
+
+std::vector<std::string> list_of(const Args& args, const std::string& name) {
+  std::vector<std::string> items;
+  std::istringstream text(args.text(name));
+  for (std::string item; std::getline(text, item, ',');) {
+    if (!item.empty()) items.push_back(item);
+  }
+  return items;
+}
+
+// A name clients may send as `model` (serving.md §3.4).
+bool is_model_name(const std::string& name) {
+  const auto fits = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-'; };
+  return !name.empty() && name.size() <= 64 && std::isalnum(static_cast<unsigned char>(name.front())) &&
+         std::all_of(name.begin(), name.end(), fits);
 }
 
 Result<RuntimeOptions> options_of(const Args& args) {
@@ -30,6 +49,16 @@ Result<RuntimeOptions> options_of(const Args& args) {
   SLUICE_ASSIGN_OR_RETURN(const std::int64_t threads, args.integer("--threads", 0, 0, 256));
   options.engine_threads = static_cast<int>(threads);
   options.behind_proxy = args.has("--behind-proxy");
+  options.tls_certificate = args.text("--tls-cert");
+  options.tls_key = args.text("--tls-key");
+  options.allowed_hosts = list_of(args, "--allowed-hosts");
+  options.cors_origins = list_of(args, "--cors-origins");
+  if (args.has("--aliases")) options.aliases = list_of(args, "--aliases");
+  for (const std::string& alias : options.aliases) {
+    if (is_model_name(alias)) continue;
+    return invalid_argument("alias \"" + alias + "\": use letters, digits, dot, dash and underscore, at most 64");
+  }
+  if (args.has("--compat-rlinf")) options.more_ports = {8081, 8082};
   options.discard_at_bound = true;
   if (args.has("--api-key-file")) {
     SLUICE_ASSIGN_OR_RETURN(options.api_keys, read_keys(args.text("--api-key-file")));
@@ -43,6 +72,8 @@ int serve(const Args& args, Log& log) {
   watch_signals();
   auto options = options_of(args);
   if (!options.ok()) return fail(options.status(), options.code() == Code::kInvalidArgument);
+  const auto drain = args.number("--drain", 20, 0, 3600);
+  if (!drain.ok()) return fail(drain.status(), true);
   auto runtime = Runtime::open(*options, log);
   if (!runtime.ok()) return fail(runtime.status());
   for (Status ready = deadline_exceeded(""); !ready.ok();) {
@@ -68,7 +99,10 @@ int serve(const Args& args, Log& log) {
   std::fflush(stdout);
   while (!wait_for_stop(3600)) {
   }
-  std::printf("Stopping.\n");
+  std::printf("Stopping: answers in the making go on for up to %g s; a second signal ends them at once.\n", *drain);
+  std::fflush(stdout);
+  for (double left = *drain; left > 0 && stop_signals() < 2 && !(*runtime)->drain(std::min(left, 0.2)); left -= 0.2) {
+  }
   return 0;
 }
 

@@ -27,6 +27,7 @@ int fail(const Status& status, bool usage_error = false);
 
 // True once SIGINT or SIGTERM came (serve, demo end in order then).
 bool stop_requested();
+int stop_signals();  // how many came; a second one means "at once"
 void watch_signals();
 // Waits until a stop signal, or `seconds` passed. True when the signal came.
 bool wait_for_stop(double seconds);

@@ -82,7 +82,7 @@ class Completions::Job {
     exchange.reset();  // commits what is unfinished before its receipt stops being "open"
     MutexLock lock(owner_.mu_);
     owner_.open_.erase(id);
-    if (placed_) --owner_.running_;
+    if (placed_ && --owner_.running_ == 0) owner_.idle_.notify_all();
   }
 
   bool take_place() {
@@ -152,8 +152,16 @@ bool Completions::is_open(const std::string& record_id) const {
   return open_.count(record_id) > 0;
 }
 
+bool Completions::wait_idle(SteadyTime deadline) const {
+  MutexLock lock(mu_);
+  while (running_ > 0) {
+    if (!idle_.wait_until(mu_, deadline) && running_ > 0) return false;
+  }
+  return true;
+}
+
 int Completions::retry_after() const {
-  return static_cast<int>(std::clamp(std::ceil(metrics_.mean_request_seconds()), 1.0, 60.0));
+  return static_cast<int>(std::clamp(std::ceil(control_.counters().generator.retry_after_s), 1.0, 60.0));
 }
 
 std::optional<ApiError> Completions::start(Job& job, const HttpRequest& request) {

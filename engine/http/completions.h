@@ -31,6 +31,8 @@ class Completions {
   void add_routes(RouteTable& table);
   // Is the answer with this receipt still being made?
   bool is_open(const std::string& record_id) const SLUICE_EXCLUDES(mu_);
+  // Until no request is being answered; false at the deadline.
+  bool wait_idle(SteadyTime deadline) const SLUICE_EXCLUDES(mu_);
 
  private:
   class Job;
@@ -50,6 +52,7 @@ class Completions {
   const Clock& clock_;
 
   mutable Mutex mu_;
+  mutable CondVar idle_;
   int running_ SLUICE_GUARDED_BY(mu_) = 0;
   std::set<std::string> open_ SLUICE_GUARDED_BY(mu_);
 };

@@ -11,6 +11,7 @@
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "http/histogram.h"
 #include "serve/generator.h"
 #include "serve/request.h"
 #include "store/rows.h"
@@ -19,6 +20,7 @@ namespace sluice {
 
 // What /health and the completion routes answer: anything but ready is 503 there.
 enum class ServingPhase { kReady, kLoading, kPaused, kAsleep, kStopping };
+const char* phase_name(ServingPhase phase);  // "ready", "loading", "paused", "asleep", "stopping"
 
 // One entry of GET /v1/models.
 struct ServedModel {
@@ -58,13 +60,28 @@ struct SessionRequest {
 };
 
 enum class SessionAction { kPause, kResume, kEnd };
+enum class EngineAction { kPause, kResume, kFlush, kSleep, kWake };
+
+struct AdapterImport {
+  std::string name;             // a legal adapter name
+  std::string path;             // a folder in PEFT layout on this machine
+  std::string note;
+};
+struct NewCandidate {
+  std::string name;
+  VersionId version;
+  int rank = 0;
+  std::int64_t bytes = 0;
+  std::string modules_json;     // as the folder's config names them; "" = not at all
+};
 
 // Counters that live outside HTTP, for /metrics.
 struct ServingCounters {
   GeneratorStats generator;
-  std::int64_t adapter_swaps = 0;
-  double adapter_swap_seconds = 0;  // sum over the swaps
+  TimeHistogram adapter_swaps;
 };
+
+class EventHub;
 
 class Control {
  public:
@@ -82,6 +99,7 @@ class Control {
   virtual std::optional<std::array<std::string, 3>> fim_markers() const = 0;
   virtual ServingCounters counters() const = 0;
 
+  virtual const EventHub& events() const = 0;           // what the store committed
   virtual std::string status_json() const = 0;          // GET /sluice/v1/status, one object
   virtual Result<GateDocument> gate() const = 0;
   // kConflict: `if_match` is not the revision in force. kInvalidArgument: a bad field, named.
@@ -92,6 +110,15 @@ class Control {
   virtual Result<DecisionId> decide(const DecisionRequest& request) = 0;
   virtual Result<SessionId> start_session(const SessionRequest& request) = 0;  // kConflict while one runs
   virtual Status change_session(SessionId session, SessionAction action) = 0;
+
+  // Returns once it is done (serving.md §3.2). `weights`: kSleep frees the model's memory too; kUnavailable when it can't,
+  // and asleep all the same. kConflict: the state forbids it.
+  virtual Status engine_action(EngineAction action, bool weights) = 0;
+  // All or none become candidates. kInvalidArgument: a folder is no adapter for this model, with the list of what does not
+  // fit. kConflict: a name is that of another model or an alias.
+  virtual Result<std::vector<NewCandidate>> import_adapters(const std::vector<AdapterImport>& wanted) = 0;
+  // Deletes the files of versions, in order; rows stay. kConflict at the first that gate.md §1 protects.
+  virtual Status prune_versions(const std::vector<VersionId>& versions) = 0;
 };
 
 }  // namespace sluice

@@ -57,6 +57,8 @@ Sha256Digest digest_of(std::string_view text) {
   return hash.digest();
 }
 
+constexpr std::string_view kClientPrefix = "client:", kAdminPrefix = "admin:";
+
 std::string_view presented_key(const HttpRequest& request) {
   const std::string_view authorization = request.header("Authorization");
   constexpr std::string_view kBearer = "Bearer ";
@@ -97,12 +99,68 @@ bool is_loopback_host(std::string_view host) {
   return is_ip_literal(host) && host.substr(0, 4) == "127.";
 }
 
-Guard::Guard(const GuardOptions& options) : options_(options) {
-  constexpr std::string_view kClient = "client:";
-  for (const std::string& key : options.api_keys) {
-    const bool client = key.compare(0, kClient.size(), kClient) == 0;
-    keys_.push_back({digest_of(client ? std::string_view(key).substr(kClient.size()) : key), !client});
+std::string_view api_key_text(std::string_view line) {
+  for (const std::string_view prefix : {kClientPrefix, kAdminPrefix}) {
+    if (line.substr(0, prefix.size()) == prefix) return line.substr(prefix.size());
   }
+  return line;
+}
+
+Status check_guard_options(const std::vector<std::string>& api_keys, const std::vector<std::string>& cors_origins) {
+  for (std::size_t i = 0; i < api_keys.size(); ++i) {
+    if (api_key_text(api_keys[i]).empty()) return invalid_argument("API key number " + std::to_string(i + 1) + " is empty");
+  }
+  for (const std::string& origin : cors_origins) {
+    const auto colon = origin.find("://");
+    const std::string scheme = origin.substr(0, colon == std::string::npos ? 0 : colon);
+    if ((scheme == "http" || scheme == "https") && origin.size() > colon + 3 && origin.find('/', colon + 3) == std::string::npos) {
+      continue;
+    }
+    return invalid_argument("\"" + origin + "\" is no origin of a page: write it as https://app.example or http://localhost:3000");
+  }
+  return Status();
+}
+
+Guard::Guard(const GuardOptions& options) : options_(options) {
+  for (const std::string& key : options.api_keys) {
+    const bool client = key.compare(0, kClientPrefix.size(), kClientPrefix) == 0;
+    keys_.push_back({digest_of(api_key_text(key)), !client});
+  }
+}
+
+bool Guard::origin_allowed(std::string_view origin) const {
+  for (const std::string& allowed : options_.cors_origins) {
+    if (equal_nocase(origin, allowed)) return true;
+  }
+  return false;
+}
+
+HttpReply Guard::preflight(const HttpRequest& request, Scope scope, const std::string& methods) const {
+  const std::string_view origin = request.header("Origin");
+  if (!origin.empty() && (scope == Scope::kAdmin || !origin_allowed(origin))) {
+    return error_reply(refuse(403, "origin_not_allowed", "Pages of that origin may not use this route"));
+  }
+  HttpReply reply;
+  reply.status = 204;
+  reply.headers.emplace_back("Allow", methods);
+  if (origin.empty()) return reply;
+  const std::string_view method = request.header("Access-Control-Request-Method");
+  const std::string_view headers = request.header("Access-Control-Request-Headers");
+  if (!method.empty()) reply.headers.emplace_back("Access-Control-Allow-Methods", method);
+  if (!headers.empty()) reply.headers.emplace_back("Access-Control-Allow-Headers", headers);
+  reply.headers.emplace_back("Access-Control-Max-Age", "600");
+  return reply;
+}
+
+void Guard::add_cors(const HttpRequest& request, std::optional<Scope> scope, HttpReply* reply) const {
+  if (scope != Scope::kClient || options_.cors_origins.empty()) return;
+  reply->headers.emplace_back("Vary", "Origin");
+  const std::string_view origin = request.header("Origin");
+  if (!origin_allowed(origin)) return;
+  reply->headers.emplace_back("Access-Control-Allow-Origin", origin);
+  reply->headers.emplace_back("Access-Control-Expose-Headers",
+                              "X-Sluice-Record-Id, X-Sluice-Adapter, x-reef-agent-record-id, x-request-id, Retry-After, "
+                              "retry-after-ms, x-should-retry");
 }
 
 bool Guard::host_allowed(std::string_view host_header) const {
@@ -117,12 +175,7 @@ bool Guard::host_allowed(std::string_view host_header) const {
 
 std::optional<ApiError> Guard::check_head(const HttpRequest& request, BodyFraming* framing) const {
   std::size_t bytes = 0;
-  for (const auto& [name, value] : request.headers) {
-    bytes += name.size() + value.size() + 4;
-    if (value.find_first_of(std::string_view("\r\n\0", 3)) != std::string::npos) {
-      return refuse(400, "invalid_value", "The header " + name + " holds a line break");
-    }
-  }
+  for (const auto& [name, value] : request.headers) bytes += name.size() + value.size() + 4;
   if (request.headers.size() > options_.max_header_lines || bytes > options_.max_header_bytes) {
     return refuse(431, "header_too_large", "The request has too many or too long headers");
   }
@@ -159,7 +212,7 @@ std::optional<ApiError> Guard::check_access(const HttpRequest& request, Scope sc
   }
   // A page in a browser must not steer the engine: such requests carry an Origin.
   const std::string_view origin = request.header("Origin");
-  if (scope == Scope::kAdmin && !origin.empty() && origin != "http://" + std::string(request.header("Host"))) {
+  if (scope == Scope::kAdmin && !origin.empty() && !origin_allowed(origin)) {
     return refuse(403, "origin_not_allowed", "Requests of web pages may not use this route");
   }
   return std::nullopt;

@@ -18,6 +18,7 @@ struct GuardOptions {
   std::string host;                        // the address listened on
   std::vector<std::string> api_keys;
   std::vector<std::string> allowed_hosts;
+  std::vector<std::string> cors_origins;
   std::size_t max_body_bytes = std::size_t{32} << 20;
   std::size_t max_header_lines = 64;
   std::size_t max_header_bytes = 16 << 10;
@@ -33,6 +34,10 @@ struct BodyFraming {
 };
 
 bool is_loopback_host(std::string_view host);
+// The key itself in a line of the key file: "client:KEY" and "admin:KEY" say what it may do, KEY alone is a full one.
+std::string_view api_key_text(std::string_view line);
+// kInvalidArgument names the key's place or the origin that can't be meant.
+Status check_guard_options(const std::vector<std::string>& api_keys, const std::vector<std::string>& cors_origins);
 
 class Guard {
  public:
@@ -42,9 +47,14 @@ class Guard {
   std::optional<ApiError> check_head(const HttpRequest& request, BodyFraming* framing) const;
   // The API key against the route's scope, and on admin routes the Origin.
   std::optional<ApiError> check_access(const HttpRequest& request, Scope scope) const;
+  // The answer to OPTIONS on a route: 204, with what a page of an allowed origin asks for where it may use the route.
+  HttpReply preflight(const HttpRequest& request, Scope scope, const std::string& methods) const;
+  // Lets a page of an allowed origin read the answer of a client route. `scope`: nothing for a route that does not exist.
+  void add_cors(const HttpRequest& request, std::optional<Scope> scope, HttpReply* reply) const;
 
  private:
   bool host_allowed(std::string_view host_header) const;
+  bool origin_allowed(std::string_view origin) const;
 
   struct Key {
     Sha256Digest digest;

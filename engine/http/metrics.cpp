@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "http/metrics.h"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace sluice {
 namespace {
 
 constexpr std::size_t kMaxVersions = 64;
+constexpr int kRecordsAtOnce = 10'000;
 
 std::string escape(const std::string& value) {
   std::string out;
@@ -39,27 +41,34 @@ void single(std::string& out, const std::string& name, const char* kind, double 
   out += "sluice_" + name + " " + number(value) + "\n";
 }
 
-void write_engine(std::string& out, const Control& control) {
-  const ServingCounters counters = control.counters();
-  const GeneratorStats& g = counters.generator;
-  single(out, "requests_running", "gauge", static_cast<double>(g.running));
-  single(out, "requests_waiting", "gauge", static_cast<double>(g.waiting));
-  single(out, "tokens_per_second", "gauge", g.tokens_per_s);
-  single(out, "kv_cache_usage_ratio", "gauge",
-         g.kv.tokens_capacity > 0 ? static_cast<double>(g.kv.tokens_used) / static_cast<double>(g.kv.tokens_capacity) : 0);
-  type(out, "engine_state", "gauge");
-  constexpr const char* kPhases[] = {"ready", "loading", "paused", "asleep", "stopping"};
-  for (std::size_t i = 0; i < 5; ++i) {
-    out += labelled("sluice_engine_state", {{"state", kPhases[i]}}) +
-           (static_cast<std::size_t>(control.phase()) == i ? " 1\n" : " 0\n");
+void write_times(std::string& out, const std::string& name, const TimeHistogram& histogram) {
+  type(out, name, "histogram");
+  std::int64_t below = 0;
+  for (std::size_t i = 0; i < TimeHistogram::kBounds.size(); ++i) {
+    below += histogram.counts[i];
+    out += labelled("sluice_" + name + "_bucket", {{"le", number(TimeHistogram::kBounds[i])}}) + " " +
+           std::to_string(below) + "\n";
   }
-  single(out, "prompt_tokens_total", "counter", static_cast<double>(g.prompt_tokens));
-  single(out, "prompt_tokens_cached_total", "counter", static_cast<double>(g.cached_tokens));
-  single(out, "generation_tokens_total", "counter", static_cast<double>(g.generated_tokens));
-  single(out, "adapter_swaps_total", "counter", static_cast<double>(counters.adapter_swaps));
-  type(out, "adapter_swap_seconds", "summary");
-  out += "sluice_adapter_swap_seconds_sum " + number(counters.adapter_swap_seconds) + "\n";
-  out += "sluice_adapter_swap_seconds_count " + std::to_string(counters.adapter_swaps) + "\n";
+  out += "sluice_" + name + "_bucket{le=\"+Inf\"} " + std::to_string(histogram.n) + "\n";
+  out += "sluice_" + name + "_sum " + number(histogram.sum) + "\n";
+  out += "sluice_" + name + "_count " + std::to_string(histogram.n) + "\n";
+}
+
+// Tokens fed per step, in powers of two.
+void write_batch_tokens(std::string& out, const StepSizes& sizes) {
+  type(out, "batch_tokens", "histogram");
+  std::int64_t below = 0;
+  for (std::size_t i = 0; i + 1 < sizes.counts.size(); ++i) {
+    below += sizes.counts[i];
+    out += labelled("sluice_batch_tokens_bucket", {{"le", std::to_string(std::int64_t{1} << i)}}) + " " +
+           std::to_string(below) + "\n";
+  }
+  out += "sluice_batch_tokens_bucket{le=\"+Inf\"} " + std::to_string(sizes.steps) + "\n";
+  out += "sluice_batch_tokens_sum " + std::to_string(sizes.tokens) + "\n";
+  out += "sluice_batch_tokens_count " + std::to_string(sizes.steps) + "\n";
+}
+
+void write_sequences(std::string& out, const GeneratorStats& g, const std::vector<VersionRow>& versions) {
   type(out, "sequences_by_version", "gauge");
   std::int64_t other = 0;
   std::size_t left = g.running_by_version.size();
@@ -68,15 +77,47 @@ void write_engine(std::string& out, const Control& control) {
       other += running;
       continue;
     }
-    out += labelled("sluice_sequences_by_version", {{"version", std::to_string(version.value)}}) + " " +
-           std::to_string(running) + "\n";
+    const auto row = std::find_if(versions.begin(), versions.end(), [id = version](const VersionRow& v) { return v.id == id; });
+    out += labelled("sluice_sequences_by_version", {{"adapter", row == versions.end() ? "" : row->name},
+                                                    {"version", std::to_string(version.value)}}) +
+           " " + std::to_string(running) + "\n";
   }
-  if (other > 0) out += "sluice_sequences_by_version{version=\"other\"} " + std::to_string(other) + "\n";
+  if (other > 0) out += "sluice_sequences_by_version{adapter=\"other\",version=\"other\"} " + std::to_string(other) + "\n";
+}
+
+void write_engine(std::string& out, const Control& control, const std::vector<VersionRow>& versions) {
+  const ServingCounters counters = control.counters();
+  const GeneratorStats& g = counters.generator;
+  single(out, "requests_running", "gauge", static_cast<double>(g.running));
+  single(out, "requests_waiting", "gauge", static_cast<double>(g.waiting));
+  single(out, "tokens_per_second", "gauge", g.tokens_per_s);
+  single(out, "kv_cache_usage_ratio", "gauge",
+         g.kv.tokens_capacity > 0 ? static_cast<double>(g.kv.tokens_used) / static_cast<double>(g.kv.tokens_capacity) : 0);
+  type(out, "engine_state", "gauge");
+  const ServingPhase now = control.phase();
+  for (const ServingPhase phase : {ServingPhase::kReady, ServingPhase::kLoading, ServingPhase::kPaused, ServingPhase::kAsleep,
+                                   ServingPhase::kStopping}) {
+    out += labelled("sluice_engine_state", {{"state", phase_name(phase)}}) + (phase == now ? " 1\n" : " 0\n");
+  }
+  single(out, "prompt_tokens_total", "counter", static_cast<double>(g.prompt_tokens));
+  single(out, "prompt_tokens_cached_total", "counter", static_cast<double>(g.cached_tokens));
+  single(out, "generation_tokens_total", "counter", static_cast<double>(g.generated_tokens));
+  single(out, "prefix_cache_queries_total", "counter", static_cast<double>(g.prefix_queries));
+  single(out, "prefix_cache_hits_total", "counter", static_cast<double>(g.prefix_hits));
+  single(out, "preemptions_total", "counter", static_cast<double>(g.preemptions));
+  single(out, "adapter_swaps_total", "counter", static_cast<double>(counters.adapter_swaps.n));
+  write_times(out, "adapter_swap_seconds", counters.adapter_swaps);
+  write_batch_tokens(out, g.batch_tokens);
+  write_sequences(out, g, versions);
 }
 
 void write_store(std::string& out, const Store& store) {
   const std::vector<VersionRow> versions = store.versions();
   type(out, "adapter_info", "gauge");
+  if (versions.size() > kMaxVersions) {
+    out += "sluice_adapter_info{adapter=\"other\",version=\"other\",state=\"other\"} " +
+           std::to_string(versions.size() - kMaxVersions) + "\n";
+  }
   for (std::size_t i = versions.size() > kMaxVersions ? versions.size() - kMaxVersions : 0; i < versions.size(); ++i) {
     const VersionRow& v = versions[i];
     out += labelled("sluice_adapter_info", {{"adapter", v.name},
@@ -99,14 +140,6 @@ void write_store(std::string& out, const Store& store) {
 }
 
 }  // namespace
-
-void Metrics::Histogram::add(double seconds) {
-  std::size_t i = 0;
-  while (i < kBounds.size() && seconds > kBounds[i]) ++i;
-  ++counts[i];
-  ++n;
-  sum += seconds;
-}
 
 void Metrics::count_request(const std::string& route, const std::string& finish_reason) {
   MutexLock lock(mu_);
@@ -142,26 +175,34 @@ std::int64_t Metrics::requests() const {
   return requests_;
 }
 
-double Metrics::mean_request_seconds() const {
-  MutexLock lock(mu_);
-  return whole_.n == 0 ? 0 : whole_.sum / static_cast<double>(whole_.n);
-}
-
-void Metrics::write(std::string& out, const std::string& name, const Histogram& histogram) {
-  type(out, name, "histogram");
-  std::int64_t below = 0;
-  for (std::size_t i = 0; i < kBounds.size(); ++i) {
-    below += histogram.counts[i];
-    out += labelled("sluice_" + name + "_bucket", {{"le", number(kBounds[i])}}) + " " + std::to_string(below) + "\n";
+void Metrics::read_records(const Store& store) {
+  std::int64_t last = 0;
+  {
+    MutexLock lock(mu_);
+    last = last_record_;
   }
-  out += "sluice_" + name + "_bucket{le=\"+Inf\"} " + std::to_string(histogram.n) + "\n";
-  out += "sluice_" + name + "_sum " + number(histogram.sum) + "\n";
-  out += "sluice_" + name + "_count " + std::to_string(histogram.n) + "\n";
+  if (last < 0) {
+    const auto newest = store.records({}, 0, 1);
+    MutexLock lock(mu_);
+    if (last_record_ < 0) last_record_ = newest.empty() ? 0 : newest.front().seq;
+    return;
+  }
+  const std::vector<RecordRow> rows = store.records_after(last, kRecordsAtOnce);
+  MutexLock lock(mu_);
+  for (const RecordRow& row : rows) {
+    if (row.seq <= last_record_) continue;  // another reader counted it meanwhile
+    last_record_ = row.seq;
+    if (row.purpose != Purpose::kLive || !row.complete) continue;
+    queue_.add(static_cast<double>(row.queue_us) / 1e6);
+    prefill_.add(static_cast<double>(row.prefill_us) / 1e6);
+    decode_.add(static_cast<double>(row.decode_us) / 1e6);
+  }
 }
 
-std::string Metrics::text(const Store& store, const Control& control) const {
+std::string Metrics::text(const Store& store, const Control& control) {
+  read_records(store);
   std::string out;
-  write_engine(out, control);
+  write_engine(out, control, store.versions());
   write_store(out, store);
   MutexLock lock(mu_);
   std::string last;
@@ -171,9 +212,12 @@ std::string Metrics::text(const Store& store, const Control& control) const {
     last = name;
     out += line + " " + std::to_string(value) + "\n";
   }
-  write(out, "time_to_first_token_seconds", first_token_);
-  write(out, "inter_token_seconds", gap_);
-  write(out, "e2e_request_seconds", whole_);
+  write_times(out, "time_to_first_token_seconds", first_token_);
+  write_times(out, "inter_token_seconds", gap_);
+  write_times(out, "e2e_request_seconds", whole_);
+  write_times(out, "queue_seconds", queue_);
+  write_times(out, "prefill_seconds", prefill_);
+  write_times(out, "decode_seconds", decode_);
   return out;
 }
 

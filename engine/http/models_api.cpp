@@ -24,6 +24,17 @@ Json model_json(const ServedModel& model, int context_length) {
 
 }  // namespace
 
+const char* phase_name(ServingPhase phase) {
+  switch (phase) {
+    case ServingPhase::kReady: return "ready";
+    case ServingPhase::kLoading: return "loading";
+    case ServingPhase::kPaused: return "paused";
+    case ServingPhase::kAsleep: return "asleep";
+    case ServingPhase::kStopping: return "stopping";
+  }
+  return "unknown";
+}
+
 void ModelsApi::add_routes(RouteTable& table) {
   using Parts = RouteTable::Parts;
   table.add(Scope::kOpen, "GET", "/health", [this](const HttpRequest&, const Parts&) { return health(); });
@@ -33,10 +44,10 @@ void ModelsApi::add_routes(RouteTable& table) {
 }
 
 HttpReply ModelsApi::health() const {
-  if (auto error = not_ready(control_.phase())) {
+  const ServingPhase phase = control_.phase();
+  if (auto error = not_ready(phase)) {
     HttpReply reply = error_reply(*error);
-    constexpr const char* kNames[] = {"ok", "loading", "paused", "asleep", "stopping"};
-    reply.body = dump(Json{{"status", kNames[static_cast<std::size_t>(control_.phase())]}});
+    reply.body = dump(Json{{"status", phase_name(phase)}});
     return reply;
   }
   return json_reply(Json{{"status", "ok"}});

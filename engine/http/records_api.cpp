@@ -48,6 +48,38 @@ Json record_json(const RecordRow& r, bool whole) {
   return json;
 }
 
+// What forgetting it does to training, in numbers and in words.
+Json forgotten_json(const Store& store, const std::string& id, const ForgetOutcome& outcome, bool deleted) {
+  Json learnt_by = Json::array();
+  if (outcome.used_in_step.valid()) {
+    for (const VersionRow& v : store.versions()) {
+      if (v.session == outcome.session && v.step.valid() && v.step.value >= outcome.used_in_step.value) {
+        learnt_by.push_back(v.id.value);
+      }
+    }
+  }
+  const std::string training =
+      outcome.used_in_step.valid()
+          ? "Step " + std::to_string(outcome.used_in_step.value) +
+                " trained on it. The versions in learnt_by may hold what they learnt from it: roll back to an older one "
+                "to serve without it"
+      : outcome.was_waiting ? "It waited for the next batch and will not be trained on"
+                            : "It was not trained on and never will be";
+  return {{"record_id", id},
+          {deleted ? "deleted" : "redacted", true},
+          {"feedback", outcome.feedback},
+          {"used_in_step", id_json<Json>(outcome.used_in_step.value)},
+          {"learnt_by", std::move(learnt_by)},
+          {"training", training}};
+}
+
+HttpReply not_forgotten(const Status& status, const std::string& id, const Completions& completions) {
+  if (status.code() != Code::kNotFound || !completions.is_open(id)) return failed(status, "illegal_transition", "record_not_found");
+  ApiError error = api_error(conflict("That answer is still being made: try again in a moment"), "record_open");
+  error.retry_after_s = 1;
+  return error_reply(error);
+}
+
 }  // namespace
 
 void RecordsApi::add_routes(RouteTable& table) {
@@ -55,6 +87,8 @@ void RecordsApi::add_routes(RouteTable& table) {
   const std::string base = "/sluice/v1/records";
   table.add(Scope::kAdmin, "GET", base, [this](const HttpRequest& r, const Parts&) { return records(r); });
   table.add(Scope::kAdmin, "GET", base + "/*", [this](const HttpRequest&, const Parts& p) { return record(p[0]); });
+  table.add(Scope::kAdmin, "DELETE", base + "/*", [this](const HttpRequest&, const Parts& p) { return remove(p[0]); });
+  table.add(Scope::kAdmin, "POST", base + "/*/redact", [this](const HttpRequest&, const Parts& p) { return redact(p[0]); });
 }
 
 HttpReply RecordsApi::records(const HttpRequest& request) const {
@@ -65,17 +99,17 @@ HttpReply RecordsApi::records(const HttpRequest& request) const {
                             read_query(request, "limit", 1, 1000, &limit)}) {
     if (error) return error_reply(*error);
   }
-  const auto text = [&request](const char* name) {
-    const auto it = request.query.find(name);
-    return it == request.query.end() ? std::string() : it->second;
-  };
+  const std::string label = query_text(request, "label");
+  if (!label.empty() && label != "accept" && label != "reject" && label != "none") {
+    return error_reply(bad_value("label", "label must be accept, reject or none"));
+  }
   RecordFilter filter;
   filter.session = SessionId(session);
   if (version >= 0) filter.version = VersionId(version);
-  filter.conversation = text("conversation");
-  filter.label = text("label");
-  filter.fate = text("state");
-  filter.text = text("text");
+  filter.conversation = query_text(request, "conversation");
+  filter.label = label;
+  filter.fate = query_text(request, "state");
+  filter.text = query_text(request, "text");
   Json data = Json::array();
   std::int64_t last = 0;
   for (const RecordRow& row : store_.records(filter, after, static_cast<int>(limit))) {
@@ -104,6 +138,16 @@ HttpReply RecordsApi::record(const std::string& id) const {
   }
   json["feedback"] = std::move(labels);
   return json_reply(json);
+}
+
+HttpReply RecordsApi::redact(const std::string& id) {
+  const Result<ForgetOutcome> done = store_.redact_record({id});
+  return done.ok() ? json_reply(forgotten_json(store_, id, *done, false)) : not_forgotten(done.status(), id, completions_);
+}
+
+HttpReply RecordsApi::remove(const std::string& id) {
+  const Result<ForgetOutcome> done = store_.delete_record({id});
+  return done.ok() ? json_reply(forgotten_json(store_, id, *done, true)) : not_forgotten(done.status(), id, completions_);
 }
 
 }  // namespace sluice

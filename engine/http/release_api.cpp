@@ -68,8 +68,10 @@ void ReleaseApi::add_routes(RouteTable& table) {
 }
 
 HttpReply ReleaseApi::adapters() const {
+  const auto running = control_.counters().generator.running_by_version;
   Json data = Json::array();
   for (const VersionRow& v : store_.versions()) {
+    const auto users = running.find(v.id);
     const auto decision = store_.latest_decision(v.id);
     data.push_back({{"name", v.id == kBaseVersion ? v.name : v.name + "@" + std::to_string(v.id.value)},
                     {"version", v.id.value},
@@ -84,6 +86,7 @@ HttpReply ReleaseApi::adapters() const {
                     {"bytes", v.bytes},
                     {"content_hash", v.content_hash},
                     {"created_us", v.created_us}, {"state_us", v.state_us}, {"proven", v.proven},
+                    {"users", users == running.end() ? 0 : users->second},
                     {"decision", decision ? decision_json(*decision) : Json()}});
   }
   return json_reply(Json{{"object", "list"}, {"data", std::move(data)}, {"serving", store_.serving_version().value}});

@@ -23,6 +23,12 @@ ApiError simple_error(int status, const std::string& code, const std::string& me
   return error;
 }
 
+std::string methods_of(const RouteTable::Route& route) {
+  std::string out;
+  for (const auto& [method, handler] : route.methods) out += (out.empty() ? "" : ", ") + method;
+  return out;
+}
+
 }  // namespace
 
 Routes::Routes(const Guard& guard, CompletionService& service, Store& store, Control& control, Log& log,
@@ -36,9 +42,13 @@ Routes::Routes(const Guard& guard, CompletionService& service, Store& store, Con
       labels_(store, completions_, metrics_, service.tokenizer()),
       feedback_(store, labels_),
       compat_(store, labels_),
-      records_(store),
+      records_(store, completions_),
       release_(store, control),
-      sessions_(store, control) {
+      sessions_(store, control),
+      events_(control, stopping),
+      adapters_(store, control),
+      engine_(control),
+      text_(service) {
   completions_.add_routes(table_);
   models_.add_routes(table_);
   feedback_.add_routes(table_);
@@ -46,6 +56,10 @@ Routes::Routes(const Guard& guard, CompletionService& service, Store& store, Con
   records_.add_routes(table_);
   release_.add_routes(table_);
   sessions_.add_routes(table_);
+  events_.add_routes(table_);
+  adapters_.add_routes(table_);
+  engine_.add_routes(table_);
+  text_.add_routes(table_);
   table_.add(Scope::kClient, "GET", "/metrics", [this](const HttpRequest&, const RouteTable::Parts&) {
     HttpReply reply;
     reply.content_type = "text/plain; version=0.0.4";
@@ -54,9 +68,16 @@ Routes::Routes(const Guard& guard, CompletionService& service, Store& store, Con
   });
 }
 
+std::optional<Scope> Routes::scope_of(const std::string& path) const {
+  RouteTable::Parts parts;
+  const RouteTable::Route* route = table_.find(path, &parts);
+  return route == nullptr ? std::nullopt : std::optional(route->scope);
+}
+
 std::optional<HttpReply> Routes::admit(const HttpRequest& request) const {
   RouteTable::Parts parts;
   const RouteTable::Route* route = table_.find(request.path, &parts);
+  if (route != nullptr && request.method == "OPTIONS") return guard_.preflight(request, route->scope, methods_of(*route));
   if (auto error = guard_.check_access(request, route == nullptr ? Scope::kClient : route->scope)) return error_reply(*error);
   if (route == nullptr) {
     return error_reply(simple_error(404, "route_not_found", "There is no route " + request.path));
@@ -64,9 +85,7 @@ std::optional<HttpReply> Routes::admit(const HttpRequest& request) const {
   if (route->methods.count(request.method) == 0) {
     HttpReply reply =
         error_reply(simple_error(405, "method_not_allowed", request.path + " does not take " + request.method));
-    std::string allowed;
-    for (const auto& [method, handler] : route->methods) allowed += (allowed.empty() ? "" : ", ") + method;
-    reply.headers.emplace_back("Allow", allowed);
+    reply.headers.emplace_back("Allow", methods_of(*route));
     return reply;
   }
   const bool has_body = !request.header("Transfer-Encoding").empty() ||

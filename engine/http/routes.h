@@ -7,8 +7,11 @@
 #include <optional>
 
 #include "base/log.h"
+#include "http/adapters_api.h"
 #include "http/compat_api.h"
 #include "http/completions.h"
+#include "http/engine_api.h"
+#include "http/events_api.h"
 #include "http/feedback_api.h"
 #include "http/guard.h"
 #include "http/label_writer.h"
@@ -18,6 +21,7 @@
 #include "http/release_api.h"
 #include "http/route_table.h"
 #include "http/session_api.h"
+#include "http/text_api.h"
 
 namespace sluice {
 
@@ -26,13 +30,16 @@ class Routes {
   Routes(const Guard& guard, CompletionService& service, Store& store, Control& control, Log& log,
          const std::atomic<bool>& stopping, int max_exchanges, const Clock& clock);
 
-  // Before the body is read: is there such a route, may this client use it, does the body's type fit? Sets the error's
-  // headers too (Allow).
+  // Before the body is read: is there such a route, may this client use it, does the body's type fit? The answer when it
+  // ends here: an error, or OPTIONS.
   std::optional<HttpReply> admit(const HttpRequest& request) const;
   // With the body. Never throws.
   HttpReply handle(const HttpRequest& request);
 
+  std::optional<Scope> scope_of(const std::string& path) const;  // nothing: no such route
+
   const Metrics& metrics() const { return metrics_; }
+  const Completions& completions() const { return completions_; }
   void count_error(const HttpReply& reply);
 
  private:
@@ -49,6 +56,10 @@ class Routes {
   RecordsApi records_;
   ReleaseApi release_;
   SessionApi sessions_;
+  EventsApi events_;
+  AdaptersApi adapters_;
+  EngineApi engine_;
+  TextApi text_;
   RouteTable table_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The HTTP server: OpenAI routes and /sluice/v1. Listens from start() to stop(); its handlers run on threads of its own.
-// start, stop and the destructor belong to one owner; the readers are thread-safe.
+// start, stop and the destructor belong to one owner; the rest is thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "chat/completion.h"
+#include "http/connection.h"
 #include "http/control.h"
 #include "store/store.h"
 
@@ -20,20 +21,24 @@ namespace sluice {
 struct HttpServerOptions {
   std::string host = "127.0.0.1";
   int port = 8080;                         // 0 = any free one
+  std::vector<int> more_ports;             // of the same host, with the same routes and checks (RLinf: 8081, 8082)
   // None: open, on loopback only. A key written "client:KEY" may use the OpenAI and feedback routes alone.
   std::vector<std::string> api_keys;
   std::vector<std::string> allowed_hosts;  // names a Host header may say besides loopback ones and `host`
+  std::vector<std::string> cors_origins;   // "https://app.example": pages that may use the client routes
+  std::string tls_certificate, tls_key;    // PEM files; both or none
   bool behind_proxy = false;               // beyond loopback: a proxy in front does TLS
   std::size_t max_body_bytes = std::size_t{32} << 20;
   std::size_t max_connections = 320;       // threads; connections beyond it wait
   int max_exchanges = 256;                 // completions at once; more get 429
+  ConnectionTimes times;
   const Clock* clock = &Clock::system();   // measures the silence of streams
 };
 
 class HttpServer {
  public:
   // Listens and serves from the moment it returns. All references must outlive the server. kConflict: the port is in use.
-  // kInvalidArgument: an option, named (another address than loopback without keys and behind_proxy).
+  // kInvalidArgument: an option, named (another address than loopback without keys, or without TLS and behind_proxy).
   static Result<std::unique_ptr<HttpServer>> start(const HttpServerOptions& options, CompletionService& service,
                                                    Store& store, Control& control, Log& log);
   ~HttpServer();  // stop()
@@ -41,9 +46,13 @@ class HttpServer {
   HttpServer& operator=(const HttpServer&) = delete;
 
   int port() const;         // bound
-  std::string url() const;  // "http://127.0.0.1:8080"
+  std::string url() const;  // "http://127.0.0.1:8080", for clients
+  // For clients in this program: the same, but under TLS a plain port on loopback, since no certificate names that.
+  std::string own_url() const;
   std::int64_t requests() const;  // completions answered or failed so far
 
+  // Waits until no completion is being made; false at the deadline. That none begins is for Control's phase to say.
+  bool wait_idle(SteadyTime deadline) const;
   // Refuses new requests, ends open streams with an error, joins every thread. Idempotent.
   void stop();
 

@@ -170,10 +170,44 @@ void Registry::prune_files() {
       row->state = VersionState::kPruned;
     }
     if (row->state != VersionState::kPruned) continue;
-    std::error_code error;
-    std::filesystem::remove_all(store_.adapter_folder(row->id), error);
-    if (error) log(LogLevel::kWarning, "the files of " + version_text(row->id) + " could not be removed: " + error.message());
+    remove_files(row->id);
   }
+}
+
+void Registry::remove_files(VersionId version) const {
+  std::error_code error;
+  std::filesystem::remove_all(store_.adapter_folder(version), error);
+  if (error) log(LogLevel::kWarning, "the files of " + version_text(version) + " could not be removed: " + error.message());
+}
+
+Status Registry::prune(VersionId version) {
+  Outbox out;
+  const Status done = [&] {
+    Turn turn(*this);
+    return prune_in_turn(version);
+  }();
+  flush(out);  // clients may no longer ask for it
+  return done;
+}
+
+Status Registry::prune_in_turn(VersionId version) {
+  SLUICE_ASSIGN_OR_RETURN(const VersionRow row, find(version));
+  if (row.state == VersionState::kPruned) return Status();
+  if (version == anchor() || version == last_proven()) {
+    return conflict(version_text(version) + (version == anchor() ? " is the anchor" : " is the last proven version") +
+                    ": its files stay");
+  }
+  SLUICE_RETURN_IF_ERROR(store_.set_version_state(version, VersionState::kPruned));
+  bool held = false;
+  {
+    MutexLock lock(mu_);
+    const auto it = std::find(resident_.begin(), resident_.end(), version);
+    held = it != resident_.end();
+    if (held) resident_.erase(it);
+  }
+  if (held) host_.release(version);  // memory goes with its last sequence
+  remove_files(version);
+  return Status();
 }
 
 void Registry::flush(Outbox& out) {

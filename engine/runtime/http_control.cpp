@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/http_control.h"
 
-#include <charconv>
+#include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
 
+#include "http/event_hub.h"
 #include "release/evidence.h"
 #include "release/gate_json.h"
+#include "runtime/adapter_import.h"
 #include "runtime/runtime_impl.h"
 
 namespace sluice {
@@ -29,8 +30,16 @@ const char* phase_name(EnginePhase phase) {
 }  // namespace
 
 ServingPhase HttpControl::phase() const {
-  if (impl_.stopping) return ServingPhase::kStopping;
-  return impl_.serving() ? ServingPhase::kReady : ServingPhase::kLoading;
+  if (impl_.stopping || impl_.draining) return ServingPhase::kStopping;
+  const auto serving = impl_.serving();
+  if (!serving) return ServingPhase::kLoading;
+  switch (serving->engine->state()) {
+    case ServeState::kReady: return ServingPhase::kReady;
+    case ServeState::kPaused: return ServingPhase::kPaused;
+    case ServeState::kAsleep: return ServingPhase::kAsleep;
+    case ServeState::kStopping: return ServingPhase::kStopping;
+  }
+  return ServingPhase::kStopping;
 }
 
 std::vector<ServedModel> HttpControl::models() const {
@@ -38,20 +47,21 @@ std::vector<ServedModel> HttpControl::models() const {
   if (!serving) return {};
   const std::string base = serving->system.model->info().name;
   const VersionId now = impl_.store->serving_version();
-  std::vector<ServedModel> out;
-  std::set<std::string> names;
   const auto versions = impl_.store->versions();
-  const std::string own = impl_.adapter_name();
   std::int64_t made_s = 0;
   for (const VersionRow& v : versions) {
     if (v.id == kBaseVersion) made_s = v.created_us / 1'000'000;
   }
-  out.push_back({own, base, now, version_state_name(VersionState::kServing), made_s});
-  names.insert(own);
-  out.push_back({base, "", kBaseVersion, version_state_name(now == kBaseVersion ? VersionState::kServing : VersionState::kRetired), made_s});
+  std::vector<ServedModel> out;
+  const char* in_service = version_state_name(VersionState::kServing);
+  out.push_back({impl_.adapter_name(), base, now, in_service, made_s});
+  out.push_back({base, "", kBaseVersion, now == kBaseVersion ? in_service : version_state_name(VersionState::kRetired), made_s});
   for (const VersionRow& v : versions) {
     if (v.id == kBaseVersion || !may_serve(v.state)) continue;
     out.push_back({impl_.name_of(v.id), base, v.id, version_state_name(v.state), v.created_us / 1'000'000});
+  }
+  for (const std::string& alias : impl_.options.aliases) {
+    if (alias != out.front().id && alias != base) out.push_back({alias, base, now, in_service, made_s});
   }
   return out;
 }
@@ -61,16 +71,22 @@ Result<AdapterChoice> HttpControl::resolve_model(const std::string& name) const 
   if (!serving) return unavailable("the model is loading");
   if (name.empty() || name == impl_.adapter_name()) return AdapterChoice::serving();
   if (name == serving->system.model->info().name || name == "base") return AdapterChoice::base();
+  const auto& aliases = impl_.options.aliases;
+  if (std::find(aliases.begin(), aliases.end(), name) != aliases.end()) return AdapterChoice::serving();
   const std::size_t at = name.rfind('@');
   const std::string stem = name.substr(0, at);
   for (const VersionRow& v : impl_.store->versions()) {
     if (v.id == kBaseVersion || v.name != stem) continue;
-    if (at == std::string::npos) return AdapterChoice::serving();
+    if (at == std::string::npos) {
+      if (v.state == VersionState::kServing) return AdapterChoice::serving();
+      continue;
+    }
     if (std::to_string(v.id.value) != name.substr(at + 1)) continue;
     if (!may_serve(v.state)) break;
     return AdapterChoice::pinned(v.id);
   }
-  return not_found("model \"" + name + "\" is not served here: see GET /v1/models");
+  return not_found("model \"" + name + "\" is not served here: see GET /v1/models" +
+                   (aliases.empty() ? "" : "; \"" + aliases.front() + "\" always names what serves"));
 }
 
 std::string HttpControl::base_digest() const {
@@ -96,10 +112,12 @@ std::optional<std::array<std::string, 3>> HttpControl::fim_markers() const {
 ServingCounters HttpControl::counters() const {
   ServingCounters out;
   if (const auto serving = impl_.serving()) out.generator = serving->engine->stats();
-  out.adapter_swaps = impl_.swaps;
-  out.adapter_swap_seconds = static_cast<double>(impl_.swap_us_sum) / 1e6;
+  MutexLock lock(impl_.mu);
+  out.adapter_swaps = impl_.swap_times;
   return out;
 }
+
+const EventHub& HttpControl::events() const { return impl_.event_hub; }
 
 std::string HttpControl::status_json() const {
   MutexLock lock(impl_.mu);
@@ -189,6 +207,40 @@ Status HttpControl::change_session(SessionId id, SessionAction action) {
     case SessionAction::kEnd: return impl_.run_from_http(EndSession{}).status;
   }
   return internal_error("unknown session action");
+}
+
+Status HttpControl::engine_action(EngineAction action, bool weights) {
+  const auto serving = impl_.serving();
+  if (!serving) return unavailable("The model is being loaded: try again in a moment");
+  switch (action) {
+    case EngineAction::kPause: return serving->engine->pause();
+    case EngineAction::kResume: return serving->engine->resume();
+    case EngineAction::kFlush: return serving->engine->flush();
+    case EngineAction::kSleep: return serving->engine->sleep(weights);
+    case EngineAction::kWake: return serving->engine->wake();
+  }
+  return internal_error("unknown engine action");
+}
+
+Result<std::vector<NewCandidate>> HttpControl::import_adapters(const std::vector<AdapterImport>& wanted) {
+  const auto serving = impl_.serving();
+  if (!serving) return unavailable("The model is being loaded: try again in a moment");
+  const auto& aliases = impl_.options.aliases;
+  for (const AdapterImport& each : wanted) {
+    const bool alias = std::find(aliases.begin(), aliases.end(), each.name) != aliases.end();
+    if (!alias && each.name != serving->system.model->info().name && each.name != "base") continue;
+    return conflict("The name " + each.name + " is that of " + (alias ? "an alias" : "the base model") + ": choose another");
+  }
+  const auto session = impl_.session();
+  return sluice::import_adapters(*impl_.store, serving->system.model->adapter_loader(),
+                                 session ? session->row().id : SessionId(), wanted);
+}
+
+Status HttpControl::prune_versions(const std::vector<VersionId>& versions) {
+  const auto serving = impl_.serving();
+  if (!serving) return unavailable("The model is being loaded: try again in a moment");
+  for (const VersionId version : versions) SLUICE_RETURN_IF_ERROR(serving->registry->prune(version));
+  return Status();
 }
 
 }  // namespace sluice

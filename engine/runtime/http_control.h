@@ -18,6 +18,7 @@ class HttpControl final : public Control {
   LiveContext live_context(const std::string& group_key) const override;
   std::optional<std::array<std::string, 3>> fim_markers() const override;
   ServingCounters counters() const override;
+  const EventHub& events() const override;
   std::string status_json() const override;
   Result<GateDocument> gate() const override;
   Result<SettingsId> put_gate(const std::string& settings_json, std::optional<SettingsId> if_match, const std::string& who,
@@ -25,6 +26,9 @@ class HttpControl final : public Control {
   Result<DecisionId> decide(const DecisionRequest& request) override;
   Result<SessionId> start_session(const SessionRequest& request) override;
   Status change_session(SessionId session, SessionAction action) override;
+  Status engine_action(EngineAction action, bool weights) override;
+  Result<std::vector<NewCandidate>> import_adapters(const std::vector<AdapterImport>& wanted) override;
+  Status prune_versions(const std::vector<VersionId>& versions) override;
 
  private:
   Runtime::Impl& impl_;

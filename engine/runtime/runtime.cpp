@@ -132,6 +132,8 @@ Result<HeldOutScore> Runtime::measure_held_out(VersionId version, int n) {
   return session->measure_held_out(version, n, &impl_->stopping);
 }
 
+bool Runtime::drain(double seconds) { return impl_->drain(seconds); }
+
 Status Runtime::wait_ready(double seconds) {
   const SteadyTime deadline = after(seconds);
   {

@@ -26,8 +26,12 @@ struct RuntimeOptions {
   bool serve_http = true;
   std::string host = "127.0.0.1";
   int port = 8080;                     // 0 = any free one
-  std::vector<std::string> api_keys;   // needed beyond loopback
+  std::vector<std::string> api_keys;   // needed beyond loopback; these and the next ones as in HttpServerOptions
+  std::vector<std::string> allowed_hosts, cors_origins;
+  std::string tls_certificate, tls_key;
   bool behind_proxy = false;
+  std::vector<int> more_ports;
+  std::vector<std::string> aliases = {"sluice"};  // further names of whatever version serves
   int engine_threads = 0;              // 0 = half the cores, at least 1; all of them while no session trains
   int trainer_threads = 0;             // 0 = half the cores, at least 1
   std::int64_t kv_tokens = 16384;
@@ -100,6 +104,10 @@ class Runtime {
   // k of n held-out prompts of the running session's recipe, answered by a version at live settings; n = 0: as many as the
   // recipe says. Blocks.
   Result<HeldOutScore> measure_held_out(VersionId version, int n);
+
+  // Takes no new requests over HTTP and waits until those being answered are; false when some still are after `seconds`.
+  // The session's stream pauses. For the way out: nothing takes it back.
+  bool drain(double seconds);
 
   // Waits until the model is loaded, or failed (its reason), or `seconds` passed (kDeadline).
   Status wait_ready(double seconds);

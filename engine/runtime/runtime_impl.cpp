@@ -154,10 +154,28 @@ Status Runtime::Impl::build_serving(LoadedSystem system) {
   return {};
 }
 
+// The session's stream stands still, so that only what clients asked for is waited for.
+bool Runtime::Impl::drain(double seconds) {
+  draining = true;
+  if (const auto s = session()) s->pause();
+  std::shared_ptr<HttpServer> http;
+  {
+    MutexLock lock(mu);
+    http = server;
+  }
+  const auto span = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::duration<double>(seconds));
+  return !http || http->wait_idle(Clock::system().steady() + span);
+}
+
 void Runtime::Impl::close_server() {
   // A handler that waits for the command thread, which may be this one, must not be waited for in turn.
+  std::shared_ptr<HttpServer> old;
+  {
+    MutexLock lock(mu);
+    old.swap(server);
+  }
   server_moving = true;
-  server.reset();
+  if (old) old->stop();
   server_moving = false;
 }
 
@@ -168,14 +186,20 @@ void Runtime::Impl::start_server(const std::string& host, int port) {
   HttpServerOptions http;
   http.host = host;
   http.port = port;
+  http.more_ports = options.more_ports;
   http.api_keys = options.api_keys;
+  http.allowed_hosts = options.allowed_hosts;
+  http.cors_origins = options.cors_origins;
+  http.tls_certificate = options.tls_certificate;
+  http.tls_key = options.tls_key;
   http.behind_proxy = options.behind_proxy;
   auto started = HttpServer::start(http, *s->service, *store, *control, log);
-  if (started.ok()) server = std::move(started).value();
-  const std::string error = server ? "" : started.status().message();
+  const std::string error = started.ok() ? "" : started.status().message();
   {
     MutexLock lock(mu);
+    if (started.ok()) server = std::move(started).value();
     server_url = server ? server->url() : "";
+    own_url = server ? server->own_url() : "";
     server_error = error;
   }
   if (!error.empty()) note(LogLevel::kError, "http", error);
@@ -243,11 +267,15 @@ std::string Runtime::Impl::name_of(VersionId version) const {
 std::string Runtime::Impl::adapter_name() const {
   if (const auto s = session()) return s->recipe().task.name;
   const auto versions = store->versions();
-  return versions.size() > 1 ? versions.back().name : "sluice";
+  for (auto v = versions.rbegin(); v != versions.rend(); ++v) {
+    if (v->origin == "step") return v->name;
+  }
+  return "sluice";
 }
 
 void Runtime::Impl::on_store_event(const StoreEvent& event) {
   if (const auto s = session()) s->on_store_event(event);
+  event_hub.push(event);
   StoreEvent copy = event;
   events.try_push(copy);
   std::vector<StoreListener> copies;
@@ -268,11 +296,10 @@ void Runtime::Impl::on_decision(const DecisionRow& row) {
 void Runtime::Impl::on_swap(const SwapNotice& notice) {
   if (notice.from == notice.to) return;  // the version in service put back after a start
   last_swap_us = notice.microseconds;
-  ++swaps;
-  swap_us_sum += notice.microseconds;
   std::function<void(const SwapNotice&)> listener;
   {
     MutexLock lock(mu);
+    swap_times.add(static_cast<double>(notice.microseconds) / 1e6);
     listener = on_swap_notice;
   }
   if (listener) listener(notice);

@@ -16,6 +16,7 @@
 #include "base/channel.h"
 #include "base/guarded.h"
 #include "chat/completion.h"
+#include "http/event_hub.h"
 #include "http/server.h"
 #include "release/registry.h"
 #include "runtime/bookkeeper.h"
@@ -60,6 +61,7 @@ class Runtime::Impl {
   std::uint64_t submit(Command command, std::function<void(const CommandOutcome&)> done);
   CommandOutcome run_and_wait(Command command, const std::atomic<bool>* give_up);
   CommandOutcome run_from_http(Command command);
+  bool drain(double seconds);
   void close_server();
   void start_server(const std::string& host, int port);
   void resume_session();
@@ -117,9 +119,11 @@ class Runtime::Impl {
   Channel<Queued> asks{64};
   Channel<StoreEvent> events{65536};   // wake-ups for housekeeping; dropping some is harmless: it reads after its marks
   std::atomic<std::uint64_t> next_command{0};
+  EventHub event_hub;                  // for readers over HTTP
   std::atomic<bool> stopping{false};
+  std::atomic<bool> draining{false};   // no new request is taken; those being answered go on
   std::atomic<std::int64_t> errors{0};
-  std::atomic<std::int64_t> last_swap_us{0}, swaps{0}, swap_us_sum{0};
+  std::atomic<std::int64_t> last_swap_us{0};
   std::atomic<bool> server_moving{false};
 
   mutable Mutex mu;
@@ -129,7 +133,10 @@ class Runtime::Impl {
   std::string model_error SLUICE_GUARDED_BY(mu);
   std::string model_path SLUICE_GUARDED_BY(mu);
   std::string server_url SLUICE_GUARDED_BY(mu);
+  std::string own_url SLUICE_GUARDED_BY(mu);  // the same server for the session's stream
   std::string server_error SLUICE_GUARDED_BY(mu);
+  TimeHistogram swap_times SLUICE_GUARDED_BY(mu);
+  std::shared_ptr<HttpServer> server SLUICE_GUARDED_BY(mu);  // set and taken away on command and loader thread only
   std::shared_ptr<Serving> serving_ SLUICE_GUARDED_BY(mu);
   std::shared_ptr<Session> session_ SLUICE_GUARDED_BY(mu);
   std::optional<ShutOut> shut_out_ SLUICE_GUARDED_BY(mu);
@@ -140,7 +147,6 @@ class Runtime::Impl {
   std::function<void(const SwapNotice&)> on_swap_notice SLUICE_GUARDED_BY(mu);
 
   std::unique_ptr<HttpControl> control;
-  std::unique_ptr<HttpServer> server;   // command and loader thread only
   std::thread loader, commander, asker, housekeeper;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Commands on the session and on the server its stream sends its requests through; on the command thread.
+#include "http/guard.h"
 #include "release/gate_json.h"
 #include "runtime/conditions.h"
 #include "runtime/outcomes.h"
@@ -32,9 +33,9 @@ Result<SessionParts> Runtime::Impl::session_parts(bool live_only) const {
   parts.log = &log;
   parts.discard_at_bound = options.discard_at_bound;
   parts.trainer_threads = options.trainer_threads > 0 ? options.trainer_threads : half_the_cores();
-  if (!options.api_keys.empty()) parts.api_key = options.api_keys.front();
+  if (!options.api_keys.empty()) parts.api_key = std::string(api_key_text(options.api_keys.front()));
   MutexLock lock(mu);
-  parts.server_url = server_url;
+  parts.server_url = own_url;
   if (!live_only && server_url.empty()) {
     return unavailable((server_error.empty() ? std::string() : server_error + " ") +
                        "The stream sends its requests through the HTTP server: choose a free port first.");
@@ -72,6 +73,7 @@ Result<std::shared_ptr<Session>> Runtime::Impl::begin_session(Recipe recipe, Ses
   // Candidates of a session that ended were made for other prompts and another metric: their line is left.
   for (const VersionRow& version : store->versions()) {
     if (version.state != VersionState::kCandidate && version.state != VersionState::kEvaluating) continue;
+    if (version.origin == "import") continue;  // brought in by a person, to be measured by whichever session runs
     SLUICE_RETURN_IF_ERROR(store->set_version_state(version.id, VersionState::kSuperseded));
   }
   return open_session(std::move(recipe), std::move(row), max_requests);

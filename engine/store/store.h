@@ -51,6 +51,14 @@ struct LabelledRecord {
   std::vector<FeedbackRow> feedback;  // not retracted, newest per source
 };
 
+// What forgetting a record means for training.
+struct ForgetOutcome {
+  SessionId session;
+  StepId used_in_step;           // invalid: never trained on
+  bool was_waiting = false;      // for the next batch; it will not be in it
+  std::int64_t feedback = 0;     // labels redacted or deleted with it
+};
+
 struct RecordFilter {
   SessionId session;                    // invalid = all
   std::optional<VersionId> version;
@@ -90,6 +98,12 @@ class Store {
   Result<SessionId> add_session(SessionRow row);
   Status set_session_state(SessionId session, SessionState state);
   Result<RecordRow> add_record(RecordRow row);                       // fills seq, served_us
+  // Takes everything out of a record that says what was asked and answered: texts, token ids, log-probs, conversation, and
+  // the comments of its labels. Row, version, times and labels stay. One that was not trained on never will be.
+  // kNotFound; kConflict while a step is being made of it.
+  Result<ForgetOutcome> redact_record(const RecordId& id);
+  // Deletes the row with its labels and rewards. kConflict besides where the gate's evidence names it.
+  Result<ForgetOutcome> delete_record(const RecordId& id);
   // kNotFound: no such record. kConflict: same key, other content. Reopening a batch is never done: see serving.md §2.2.
   // Without a record the row is kept as `unmatched` (by_text) or `ignored`. A score of a record's second or later choice is
   // `ignored`: only the first one's log-probs are kept.
@@ -110,6 +124,7 @@ class Store {
   // Reserves an id from the counter so that files can be written before the row; never reused, gaps are fine.
   Result<VersionId> reserve_version();
   Status add_version(VersionRow row);                                // id from reserve_version(); state must be kCandidate
+  Status add_versions(std::vector<VersionRow> rows);                 // all or none
   // State changes without a decision (gate.md §1: "none (event)"); checked against the table there. `pruned` included.
   Status set_version_state(VersionId version, VersionState state);
   Status set_version_proven(VersionId version);

@@ -114,6 +114,23 @@ Status apply_states(Tx& tx, const DecisionWrite& write, VersionId serving) {
   return Status();
 }
 
+Status insert_version(Tx& tx, VersionRow& row) {
+  const std::string name = "Version " + std::to_string(row.id.value);
+  const auto last =
+      query_value(tx.db, std::int64_t{0}, "SELECT CAST(value AS INTEGER) FROM value WHERE name = 'last_version'");
+  if (row.id.value < 1 || row.id.value > last) return invalid_argument(name + " was not reserved");
+  if (row.state != S::kCandidate) return invalid_argument(name + " must start as a candidate");
+  if (query_value(tx.db, std::int64_t{0}, "SELECT count(*) FROM version WHERE id = ?", row.id) != 0) {
+    return conflict(name + " exists already");
+  }
+  row.proven = false;
+  row.state_us = tx.now_us;
+  if (row.created_us == 0) row.created_us = tx.now_us;
+  insert(tx.db, row);
+  tx.announce(EventKind::kVersion, row.id.value);
+  return Status();
+}
+
 }  // namespace
 
 bool legal_transition(VersionState from, VersionState to) {
@@ -152,21 +169,11 @@ Result<VersionId> Store::reserve_version() {
   return id;
 }
 
-Status Store::add_version(VersionRow row) {
-  return impl_->write([&row](Tx& tx) -> Status {
-    const std::string name = "Version " + std::to_string(row.id.value);
-    const auto last =
-        query_value(tx.db, std::int64_t{0}, "SELECT CAST(value AS INTEGER) FROM value WHERE name = 'last_version'");
-    if (row.id.value < 1 || row.id.value > last) return invalid_argument(name + " was not reserved");
-    if (row.state != S::kCandidate) return invalid_argument(name + " must start as a candidate");
-    if (query_value(tx.db, std::int64_t{0}, "SELECT count(*) FROM version WHERE id = ?", row.id) != 0) {
-      return conflict(name + " exists already");
-    }
-    row.proven = false;
-    row.state_us = tx.now_us;
-    if (row.created_us == 0) row.created_us = tx.now_us;
-    insert(tx.db, row);
-    tx.announce(EventKind::kVersion, row.id.value);
+Status Store::add_version(VersionRow row) { return add_versions({std::move(row)}); }
+
+Status Store::add_versions(std::vector<VersionRow> rows) {
+  return impl_->write([&rows](Tx& tx) -> Status {
+    for (VersionRow& row : rows) SLUICE_RETURN_IF_ERROR(insert_version(tx, row));
     return Status();
   });
 }

@@ -408,6 +408,11 @@ void StepGate::allow_begun() {
   changed_.notify_all();
 }
 
+std::int64_t StepGate::arrived() {
+  MutexLock lock(mu_);
+  return arrived_;
+}
+
 void StepGate::open() {
   MutexLock lock(mu_);
   open_ = true;

@@ -95,6 +95,7 @@ class StepGate {
   void allow_begun();                       // those that have begun, none of the later ones
   void open();                              // no limit from now on
   void wait_arrived(std::int64_t steps);    // until so many steps have begun (whether or not they had to wait)
+  std::int64_t arrived();                   // steps begun so far
 
  private:
   Mutex mu_;

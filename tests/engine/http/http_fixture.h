@@ -15,6 +15,7 @@
 
 #include "base/net/http_client.h"
 #include "chat/completion.h"
+#include "http/event_hub.h"
 #include "http/server.h"
 #include "serve/engine.h"
 #include "support/fake_model.h"
@@ -31,7 +32,16 @@ class FakeControl : public Control {
  public:
   FakeControl(Store& store, Engine& engine) : store_(store), engine_(engine) {}
 
-  ServingPhase phase() const override { return phase_.load(); }
+  ServingPhase phase() const override {
+    if (phase_.load() != ServingPhase::kReady) return phase_.load();
+    switch (engine_.state()) {
+      case ServeState::kReady: return ServingPhase::kReady;
+      case ServeState::kPaused: return ServingPhase::kPaused;
+      case ServeState::kAsleep: return ServingPhase::kAsleep;
+      case ServeState::kStopping: return ServingPhase::kStopping;
+    }
+    return ServingPhase::kStopping;
+  }
   std::vector<ServedModel> models() const override {
     return {{"brief", "fake", store_.serving_version(), "serving", 1}, {"fake", "", kBaseVersion, "serving", 1},
             {"dir/other", "fake", kBaseVersion, "retired", 1}};
@@ -52,6 +62,7 @@ class FakeControl : public Control {
     out.generator = engine_.stats();
     return out;
   }
+  const EventHub& events() const override { return *hub_; }
   std::string status_json() const override { return R"({"phase":"ready"})"; }
   Result<GateDocument> gate() const override { return GateDocument{R"({"alpha":0.2})", SettingsId(revision_.load()), "me", "", 5}; }
   Result<SettingsId> put_gate(const std::string& settings, std::optional<SettingsId> if_match, const std::string&,
@@ -85,6 +96,31 @@ class FakeControl : public Control {
                                                                            : SessionState::kEnded);
   }
 
+  Status engine_action(EngineAction action, bool weights) override {
+    switch (action) {
+      case EngineAction::kPause: return engine_.pause();
+      case EngineAction::kResume: return engine_.resume();
+      case EngineAction::kFlush: return engine_.flush();
+      case EngineAction::kSleep: return engine_.sleep(weights);
+      case EngineAction::kWake: return engine_.wake();
+    }
+    return Status();
+  }
+  Result<std::vector<NewCandidate>> import_adapters(const std::vector<AdapterImport>& wanted) override {
+    std::vector<NewCandidate> out;
+    for (const AdapterImport& each : wanted) {
+      if (each.name == "brief-alias") return conflict("The name is that of an alias");
+      if (each.path == "/none") return invalid_argument("/none/adapter_config.json is missing");
+      out.push_back({each.name, VersionId(7 + static_cast<std::int64_t>(out.size())), 4, 1000, R"(["q_proj"])"});
+    }
+    return out;
+  }
+  Status prune_versions(const std::vector<VersionId>& versions) override {
+    for (const VersionId v : versions) SLUICE_RETURN_IF_ERROR(store_.set_version_state(v, VersionState::kPruned));
+    return Status();
+  }
+
+  std::shared_ptr<EventHub> hub_ = std::make_shared<EventHub>(8);
   std::atomic<ServingPhase> phase_{ServingPhase::kReady};
   SessionId session_;
   std::optional<std::array<std::string, 3>> fim_markers_;
@@ -108,6 +144,7 @@ class HttpTest : public ::testing::Test {
         *engine_, tokenizer_, template_, &*store_,
         [](VersionId v) { return v == kBaseVersion ? "base" : "brief@" + std::to_string(v.value); }, Clock::system());
     control_ = std::make_unique<FakeControl>(*store_, *engine_);
+    store_->add_listener([hub = control_->hub_](const StoreEvent& event) { hub->push(event); });
     SessionRow row;
     control_->session_ = store_->add_session(row).value();
     auto server = HttpServer::start(options, *service_, *store_, *control_, log_);

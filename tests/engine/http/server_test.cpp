@@ -162,6 +162,7 @@ TEST_F(HttpTest, BusyPortAndOpenAddressesAreRefused) {
 
 TEST_F(HttpTest, LeavingFreesTheSlot) {
   start(gated());
+  std::int64_t steps = 0;
   for (const bool streamed : {true, false}) {
     json body = prompt("p");
     body["max_tokens"] = 400;
@@ -170,8 +171,8 @@ TEST_F(HttpTest, LeavingFreesTheSlot) {
     const std::size_t before = store_->records({}, 0, 10).size();  // counted first: the server may see the end at once
     const int fd = connect_raw();
     send_raw(fd, post_head("/v1/completions", "Content-Length: " + std::to_string(text.size()) + "\r\n") + text);
-    wait_running(1);
-    gate_.allow(1);  // admitted, and the engine stands in the next step
+    gate_.wait_arrived(steps + 1);  // it was admitted: from here on there will be a record
+    gate_.allow(1);
     ::close(fd);
     // Step by step: leave for steps not begun yet would let the next round's answer run to its end before the client goes.
     while (store_->records({}, 0, 10).size() == before || engine_->stats().running + engine_->stats().waiting != 0) {
@@ -182,6 +183,7 @@ TEST_F(HttpTest, LeavingFreesTheSlot) {
     EXPECT_FALSE(record.complete);
     EXPECT_EQ(record.finish_reason, "cancelled");
     EXPECT_LT(record.token_ids.size(), 400u);
+    steps = gate_.arrived();
   }
   gate_.open();
   const Got m = get("/metrics");

@@ -140,6 +140,11 @@ TEST_F(SluiceApiTest, RecordsPageAndShow) {
   label({{"record_id", ids[0]}, {"kind", "reject"}, {"source", "human"}});
   EXPECT_EQ(get("/sluice/v1/records?label=reject").body["data"].size(), 1u);
   EXPECT_EQ(get("/sluice/v1/records?limit=0").param(), "limit");
+  EXPECT_EQ(get("/sluice/v1/records?limit=1001").param(), "limit");
+  EXPECT_EQ(get("/sluice/v1/records?version=x").param(), "version");
+  EXPECT_EQ(get("/sluice/v1/records?label=maybe").param(), "label");
+  EXPECT_EQ(get("/sluice/v1/records?version=0&session=1&state=waiting").body["data"].size(), 1u);
+  EXPECT_EQ(get("/sluice/v1/records?session=99").body["data"].size(), 0u);
   const Got one = get("/sluice/v1/records/" + ids[0]);
   EXPECT_EQ(one.body["feedback"][0]["kind"], "reject");
   EXPECT_EQ(one.body["lp_full"].size(), one.body["token_ids"].size());

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "http/text_api.h"
+
+#include <nlohmann/json.hpp>
+
+#include "http/api_json.h"
+#include "http/openai.h"
+#include "text/chat_template.h"
+
+namespace sluice {
+namespace {
+
+using Json = nlohmann::json;
+using Fields = FieldsOf<Json>;
+
+bool is_utf8(std::string_view bytes) {
+  // The writer of the JSON library knows: it replaces what is none.
+  try {
+    (void)Json(std::string(bytes)).dump();
+    return true;
+  } catch (const Json::exception&) {
+    return false;
+  }
+}
+
+// A string, or the bytes where they are no text by themselves.
+Json piece_json(std::string_view piece) {
+  if (is_utf8(piece)) return std::string(piece);
+  Json bytes = Json::array();
+  for (const char c : piece) bytes.push_back(static_cast<unsigned char>(c));
+  return bytes;
+}
+
+}  // namespace
+
+void TextApi::add_routes(RouteTable& table) {
+  using Parts = RouteTable::Parts;
+  const std::string base = "/sluice/v1/";
+  table.add(Scope::kClient, "POST", base + "tokenize", [this](const HttpRequest& r, const Parts&) { return tokenize(r); });
+  table.add(Scope::kClient, "POST", base + "detokenize", [this](const HttpRequest& r, const Parts&) { return detokenize(r); });
+  table.add(Scope::kClient, "POST", base + "apply-template",
+            [this](const HttpRequest& r, const Parts&) { return apply_template(r); });
+}
+
+HttpReply TextApi::tokenize(const HttpRequest& request) const {
+  Json body;
+  if (auto error = parse_object(request, &body)) return error_reply(*error);
+  Fields f(body);
+  if (!f.has("content")) f.refuse("content", "must be the text to tokenize");
+  const std::string content = f.text("content");
+  EncodeOptions options;
+  options.add_special = f.boolean("add_special", false);
+  options.parse_special = f.boolean("parse_special", true);
+  const bool with_pieces = f.boolean("with_pieces", false);
+  if (f.error()) return error_reply(*f.error());
+  const auto ids = service_.tokenizer().encode(content, options);
+  if (!ids.ok()) return error_reply(api_error(ids.status()));
+  Json tokens = Json::array();
+  for (const TokenId id : *ids) {
+    with_pieces ? tokens.push_back({{"id", id}, {"piece", piece_json(service_.tokenizer().piece(id))}}) : tokens.push_back(id);
+  }
+  return json_reply(Json{{"tokens", std::move(tokens)}});
+}
+
+HttpReply TextApi::detokenize(const HttpRequest& request) const {
+  Json body;
+  if (auto error = parse_object(request, &body)) return error_reply(*error);
+  Fields f(body);
+  const Json* tokens = f.find("tokens");
+  if (tokens == nullptr || !tokens->is_array()) f.refuse("tokens", "must be a list of token ids");
+  const bool skip_special = f.boolean("skip_special_tokens", false);
+  if (f.error()) return error_reply(*f.error());
+  std::vector<TokenId> ids;
+  for (const Json& item : *tokens) {
+    const auto id = Fields::whole(item);
+    if (!id || *id < 0 || *id >= service_.tokenizer().size()) {
+      f.refuse("tokens", "holds " + dump(item) + ", which is no token id of this model");
+      return error_reply(*f.error());
+    }
+    ids.push_back(static_cast<TokenId>(*id));
+  }
+  return json_reply(Json{{"content", service_.tokenizer().decode(ids, skip_special)}});
+}
+
+HttpReply TextApi::apply_template(const HttpRequest& request) const {
+  const ChatTemplate* chat_template = service_.chat_template();
+  OpenAiCall call;
+  const OpenAiModel model{service_.tokenizer(), chat_template, std::nullopt};
+  if (auto error = parse_openai_call(request, OpenAiRoute::kChat, model, &call)) return error_reply(*error);
+  if (chat_template == nullptr) {
+    return error_reply(bad_value("messages", "This model has no chat template: send a prompt instead of messages"));
+  }
+  const auto segments = chat_template->render(*call.request.messages, call.request.render);
+  if (!segments.ok()) {
+    ApiError error = api_error(segments.status());
+    error.code = "template_error";
+    error.param = "messages";
+    return error_reply(error);
+  }
+  return json_reply(Json{{"prompt", join_segments(*segments)}});
+}
+
+}  // namespace sluice

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// POST and DELETE /sluice/v1/adapters (serving.md §3.4).
+#include "http_fixture.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::HasSubstr;
+
+class AdaptersApiTest : public HttpTest {
+ protected:
+  std::string remove(const std::string& path) const {
+    return raw("DELETE /sluice/v1/adapters/" + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+  }
+};
+
+TEST_F(AdaptersApiTest, FoldersBecomeCandidates) {
+  start();
+  const Got one = post("/sluice/v1/adapters", {{"name", "mine"}, {"path", "/a"}, {"note", "n"}});
+  ASSERT_EQ(one.status, 201) << one.body;
+  EXPECT_EQ(one.body, json({{"name", "mine@7"}, {"version", 7}, {"state", "candidate"}, {"modules", {"q_proj"}}, {"rank", 4}, {"bytes", 1000}}));
+  const Got two = post("/sluice/v1/adapters", {{"adapters", {{{"name", "a"}, {"path", "/a"}}, {{"name", "b"}, {"path", "/b"}}}}});
+  ASSERT_EQ(two.status, 201) << two.body;
+  EXPECT_EQ(two.body["adapters"].size(), 2u);
+}
+
+TEST_F(AdaptersApiTest, WhatCannotBeTakenIsNamed) {
+  start();
+  for (const char* name : {"", "-a", "a b", "a/b", "a@1", "\u00e9"}) {
+    EXPECT_EQ(post("/sluice/v1/adapters", {{"name", name}, {"path", "/a"}}).param(), "name") << name;
+  }
+  EXPECT_EQ(post("/sluice/v1/adapters", {{"name", std::string(65, 'a')}, {"path", "/a"}}).param(), "name");
+  EXPECT_EQ(post("/sluice/v1/adapters", {{"name", "a"}}).param(), "path");
+  const Got bad = post("/sluice/v1/adapters", {{"adapters", {{{"name", "a"}, {"path", "/a"}}, {{"name", "b"}, {"path", "/none"}}}}});
+  EXPECT_EQ(bad.status, 400);
+  EXPECT_EQ(bad.code(), "invalid_adapter");
+  EXPECT_EQ(post("/sluice/v1/adapters", {{"adapters", {{{"name", "a"}, {"path", "/a"}}, 5}}}).param(), "adapters[1]");
+  EXPECT_EQ(post("/sluice/v1/adapters", {{"adapters", json::array()}}).param(), "adapters");
+  const Got used = post("/sluice/v1/adapters", {{"name", "brief-alias"}, {"path", "/a"}});
+  EXPECT_EQ(used.status, 409);
+  EXPECT_EQ(used.code(), "name_in_use");
+}
+
+TEST_F(AdaptersApiTest, DeletingPrunesWhereTheStateAllowsIt) {
+  start();
+  const VersionId first = store_.new_version(), second = store_.new_version();
+  EXPECT_THAT(remove("test"), HasSubstr("illegal_transition"));  // candidates are rejected first
+  ASSERT_TRUE(store_->set_version_state(first, VersionState::kSuperseded).ok());
+  EXPECT_THAT(remove("test/versions/" + std::to_string(first.value)), HasSubstr("202 Accepted"));
+  EXPECT_EQ(store_->version(first)->state, VersionState::kPruned);
+  EXPECT_EQ(store_->version(second)->state, VersionState::kCandidate);
+  EXPECT_THAT(remove("test/versions/" + std::to_string(first.value)), HasSubstr("model_not_found"));
+  EXPECT_THAT(remove("none"), HasSubstr("model_not_found"));
+  EXPECT_THAT(remove("base/versions/0"), HasSubstr("model_not_found"));
+  ASSERT_TRUE(store_->set_version_state(second, VersionState::kSuperseded).ok());
+  EXPECT_THAT(remove("test"), HasSubstr("\"state\":\"pruned\""));
+}
+
+}  // namespace
+}  // namespace sluice

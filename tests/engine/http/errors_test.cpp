@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Rows of serving.md §1.8: each code has its status, type and shape, and is counted.
+#include "http_fixture.h"
+
+namespace sluice {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class ErrorsTest : public HttpTest {
+ protected:
+  static void expect_error(const Got& g, int status, const std::string& type, const std::string& code) {
+    EXPECT_EQ(g.status, status) << g.body;
+    ASSERT_TRUE(g.body.is_object() && g.body.contains("error")) << g.body;
+    const json& error = g.body["error"];
+    for (const char* key : {"message", "type", "param", "code"}) EXPECT_TRUE(error.contains(key)) << key;
+    EXPECT_EQ(error["type"], type);
+    EXPECT_EQ(error["code"], code);
+    EXPECT_TRUE(error["param"].is_null() || error["param"].is_string());
+    EXPECT_FALSE(error["message"].get<std::string>().empty());
+    // Clients repeat these by themselves, which can't help.
+    EXPECT_EQ(g.header("x-should-retry"), status == 409 || status == 500 ? "false" : "") << code;
+    EXPECT_EQ(!g.header("Retry-After").empty(), !g.header("retry-after-ms").empty()) << code;
+    if (status == 429 || status == 503) {
+      EXPECT_GE(std::stoi(g.header("Retry-After")), 1) << code;
+      EXPECT_LE(std::stoi(g.header("Retry-After")), 60) << code;
+    }
+  }
+  Got post_text(const std::string& path, const std::string& text, const std::string& type = "application/json") {
+    return got(client_->post(path, text, type));
+  }
+  std::atomic<bool> fail_{false};
+  void expect_counted(const std::string& code) {
+    EXPECT_THAT(get("/metrics").response.body, HasSubstr("sluice_errors_total{code=\"" + code + "\"}"));
+  }
+};
+
+TEST_F(ErrorsTest, BadRequests) {
+  start();
+  const char* bad = "invalid_request_error";
+  std::string deep;
+  for (int i = 0; i < 65; ++i) deep += "[";
+  for (const std::string& text : {std::string("{"), std::string("[]"), std::string("\"a\""), std::string(), std::string("{\"prompt\":1}x"),
+                                  "{\"prompt\":" + deep, "{\"a\":\"\xff\"}" + std::string("]")}) {
+    expect_error(post_text("/v1/completions", text), 400, bad, "invalid_json");
+  }
+  expect_error(post_text("/v1/completions", "{\"prompt\":\"a\",\"temperature\":1e400}"), 400, bad, "invalid_json");
+  json body = prompt("p");
+  body["temperature"] = "hot";
+  const Got value = post("/v1/completions", body);
+  expect_error(value, 400, bad, "invalid_value");
+  EXPECT_EQ(value.param(), "temperature");
+  body = chat("x");
+  body["response_format"] = {{"type", "json_object"}};
+  expect_error(post("/v1/chat/completions", body), 400, bad, "unsupported_parameter");
+  const Got length = post("/v1/completions", prompt(std::string(600, 'a')));
+  expect_error(length, 400, bad, "context_length_exceeded");
+  EXPECT_THAT(length.body["error"]["message"].get<std::string>(), HasSubstr("maximum context length is 512 tokens"));
+  EXPECT_EQ(length.body["error"]["n_prompt_tokens"], 600);
+  EXPECT_EQ(length.body["error"]["n_ctx"], 512);
+  for (const char* code : {"invalid_json", "invalid_value", "unsupported_parameter", "context_length_exceeded"}) expect_counted(code);
+}
+
+TEST_F(ErrorsTest, KeysHostsAndOrigins) {
+  HttpServerOptions options;
+  options.api_keys = {"full", "client:small"};
+  start({}, options);
+  expect_error(get("/v1/models"), 401, "authentication_error", "invalid_api_key");
+  expect_error(get("/sluice/v1/status", {{"api-key", "small"}}), 403, "permission_error", "insufficient_scope");
+  expect_error(get("/sluice/v1/status", {{"api-key", "full"}, {"Origin", "https://a.example"}}), 403, "permission_error",
+               "origin_not_allowed");
+  const std::string host = raw("GET /health HTTP/1.1\r\nHost: evil\r\nConnection: close\r\n\r\n");
+  EXPECT_THAT(host, StartsWith("HTTP/1.1 403 "));
+  EXPECT_THAT(host, HasSubstr("\"code\":\"host_not_allowed\""));
+  EXPECT_THAT(host, HasSubstr("\"type\":\"permission_error\""));
+}
+
+TEST_F(ErrorsTest, WhatIsNotThere) {
+  start();
+  json body = prompt("p");
+  body["model"] = "none";
+  expect_error(post("/v1/completions", body), 404, "not_found_error", "model_not_found");  // LRA-9
+  body["model"] = "brief@99";
+  expect_error(post("/v1/completions", body), 404, "not_found_error", "model_not_found");
+  expect_error(get("/v1/models/none"), 404, "not_found_error", "model_not_found");
+  expect_error(get("/sluice/v1/records/rec_none"), 404, "not_found_error", "record_not_found");
+  expect_error(get("/nowhere"), 404, "not_found_error", "route_not_found");
+  expect_error(post("/metrics", json::object()), 405, "not_found_error", "method_not_allowed");
+}
+
+TEST_F(ErrorsTest, SizesAndTypes) {
+  HttpServerOptions options;
+  options.max_body_bytes = 1000;
+  start({}, options);
+  const char* bad = "invalid_request_error";
+  expect_error(post_text("/v1/completions", std::string(1001, ' ')), 413, bad, "request_too_large");
+  for (const char* type : {"text/plain", "application/jsonx", "multipart/form-data; boundary=a", "application/x-www-form-urlencoded"}) {
+    expect_error(post_text("/v1/completions", "{}", type), 415, bad, "unsupported_media_type");
+  }
+  EXPECT_EQ(post_text("/v1/completions", prompt("p").dump(), "Application/JSON; charset=utf-8").status, 200);
+  HttpHeaders many;
+  for (int i = 0; i < 70; ++i) many.emplace_back("X-" + std::to_string(i), "1");
+  expect_error(get("/health", many), 431, bad, "header_too_large");
+}
+
+TEST_F(ErrorsTest, NotNow) {
+  start();
+  const std::pair<ServingPhase, const char*> phases[] = {{ServingPhase::kLoading, "model_loading"},
+                                                         {ServingPhase::kPaused, "engine_paused"},
+                                                         {ServingPhase::kAsleep, "engine_asleep"},
+                                                         {ServingPhase::kStopping, "shutting_down"}};
+  const char* names[] = {"loading", "paused", "asleep", "stopping"};
+  int i = 0;
+  for (const auto& [phase, code] : phases) {
+    control_->phase_ = phase;
+    expect_error(post("/v1/completions", prompt("p")), 503, "unavailable_error", code);
+    expect_error(post("/v1/chat/completions", chat("p")), 503, "unavailable_error", code);
+    const Got health = get("/health");
+    EXPECT_EQ(health.status, 503);
+    EXPECT_EQ(health.body, json({{"status", names[i]}}));
+    EXPECT_EQ(get("/healthz").body, json({{"ok", false}}));
+    EXPECT_THAT(get("/metrics").response.body, HasSubstr("sluice_engine_state{state=\"" + std::string(names[i++]) + "\"} 1"));
+  }
+  control_->phase_ = ServingPhase::kReady;
+  EXPECT_EQ(get("/health").body, json({{"status", "ok"}}));
+  EXPECT_EQ(get("/healthz").body, json({{"ok", true}}));
+  EXPECT_EQ(post("/v1/completions", prompt("p")).status, 200);
+}
+
+TEST_F(ErrorsTest, OursAreFiveHundred) {
+  FakeModelOptions model;
+  model.not_finite = [](const std::vector<TokenId>& prompt, std::size_t) { return prompt.front() == 'n'; };
+  model.on_step = [this](const testing::FakeStep&) {
+    if (fail_) throw std::runtime_error("the step broke");
+    return Status();
+  };
+  start(std::move(model));
+  expect_error(post("/v1/completions", prompt("nan")), 500, "server_error", "non_finite_logits");
+  fail_ = true;
+  expect_error(post("/v1/completions", prompt("p")), 500, "server_error", "internal_error");
+  fail_ = false;
+  EXPECT_EQ(post("/v1/completions", prompt("p")).status, 200);  // and the server lives
+}
+
+TEST_F(ErrorsTest, OneRunningSessionAndStaleRevisions) {
+  start();
+  expect_error(post("/sluice/v1/sessions", {{"recipe", "be-brief"}}), 409, "conflict_error", "session_running");
+  expect_error(post("/sluice/v1/decisions", {{"action", "freeze"}, {"actor", "a"}, {"note", "n"}}, {{"If-Match", "\"99\""}}), 409,
+               "conflict_error", "revision_mismatch");
+}
+
+}  // namespace
+}  // namespace sluice
