@@ -253,7 +253,7 @@ HttpReply Completions::collect(Job& job, const HttpRequest& request) {
       return fail(completion_error(event->error, service_.context_length()), "error");
     }
     if (event->finish == FinishReason::kCancelled) return fail(*not_ready(ServingPhase::kStopping), "cancelled");
-    if (reason.empty()) reason = finish_reason_name(event->finish);
+    if (reason.empty()) reason = writer.finish_reason(event->choice);
   }
   job.finished(reason);
   HttpReply reply;
@@ -286,8 +286,8 @@ void Completions::stream(Job& job, StreamSink& sink) {
         return fail(completion_error(event->error, service_.context_length()), "error");
       }
       if (event->finish == FinishReason::kCancelled) return fail(*not_ready(ServingPhase::kStopping), "cancelled");
-      if (event->kind == TextEvent::Kind::kFinish && reason.empty()) reason = finish_reason_name(event->finish);
       for (const std::string& data : writer.chunks(*event)) bytes += sse(data);
+      if (event->kind == TextEvent::Kind::kFinish && reason.empty()) reason = writer.finish_reason(event->choice);
     }
     // Text may be held back while tokens come, so silence is measured by what was written.
     if (bytes.empty() && clock_.steady() - last_write >= kKeepAlive) bytes = ": keep-alive\n\n";

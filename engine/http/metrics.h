@@ -15,7 +15,7 @@ namespace sluice {
 
 class Metrics {
  public:
-  // One completion that came to an end: "stop", "length", "cancelled", "error".
+  // One completion that came to an end: "stop", "length", "tool_calls", "cancelled", "error".
   void count_request(const std::string& route, const std::string& finish_reason) SLUICE_EXCLUDES(mu_);
   void count_error(const std::string& code) SLUICE_EXCLUDES(mu_);
   void count_feedback(const std::string& source, const std::string& kind, const std::string& state) SLUICE_EXCLUDES(mu_);

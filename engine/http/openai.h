@@ -69,6 +69,9 @@ class AnswerWriter {
   void collect(const TextEvent& event);
   std::string body();
 
+  // "stop", "length" or "tool_calls", once the choice has ended.
+  const char* finish_reason(int choice) const;
+
  private:
   struct Choice {
     std::string text;

@@ -146,13 +146,9 @@ struct AnswerJson {
     add_text_logprobs(lists, tokens, false, alternatives, choice.echo_characters, choice.characters);
     return lists;
   }
-  static const char* finish(const Choice& choice) {
-    if (choice.finish == FinishReason::kLength) return "length";
-    return choice.calls.empty() ? "stop" : "tool_calls";
-  }
-  static void add_end(Json& entry, const AnswerWriter& w, int index, const Choice& choice) {
+  static void add_end(Json& entry, const AnswerWriter& w, int index) {
     const ChoiceResult& result = w.exchange_.choice(index);
-    entry["finish_reason"] = finish(choice);
+    entry["finish_reason"] = w.finish_reason(index);
     entry["stop_reason"] = result.stop_id >= 0 ? Json(result.stop_id)
                            : result.stop_reason.empty() ? Json() : Json(result.stop_reason);
     if (!w.call_.return_token_ids) return;
@@ -188,7 +184,7 @@ struct AnswerJson {
     entry["logprobs"] = logprobs(w, index, choice);
     Json json = head(w.call_, w.facts_, true);
     if (finish) {
-      add_end(entry, w, index, choice);
+      add_end(entry, w, index);
       add_receipt(json, w);
     }
     json["choices"] = Json::array({std::move(entry)});
@@ -256,7 +252,7 @@ std::string AnswerWriter::body() {
     } else {
       entry["text"] = choice.text;
     }
-    AnswerJson::add_end(entry, *this, index, choice);
+    AnswerJson::add_end(entry, *this, index);
     AnswerJson::add_prompt_logprobs(entry, *this, index);
     entry["logprobs"] = AnswerJson::logprobs(*this, index, choice);
     if (call_.logprobs >= 0 && entry["logprobs"].is_null()) {
@@ -265,6 +261,12 @@ std::string AnswerWriter::body() {
     json["choices"].push_back(std::move(entry));
   }
   return dump(json);
+}
+
+const char* AnswerWriter::finish_reason(int index) const {
+  const Choice& choice = choices_[static_cast<std::size_t>(index)];
+  if (choice.finish == FinishReason::kLength) return "length";
+  return choice.calls.empty() ? "stop" : "tool_calls";
 }
 
 std::string AnswerWriter::usage_chunk() const {

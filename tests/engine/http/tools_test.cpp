@@ -111,6 +111,7 @@ TEST_F(ToolsTest, BlocksBecomeCalls) {
   EXPECT_EQ(calls[0]["function"], call["function"]);
   EXPECT_EQ(s.chunks.back()["choices"][0]["finish_reason"], "tool_calls");
   EXPECT_EQ(s.chunks.back()["choices"][0]["delta"], json::object());
+  EXPECT_THAT(get("/metrics").response.body, HasSubstr("finish_reason=\"tool_calls\"} 2"));
 }
 
 TEST_F(ToolsTest, OnlyCallsHaveNullContent) {

@@ -23,7 +23,7 @@ Events read_in_parts(std::string_view text, std::size_t part) {
 }
 
 // PRO-4: only the empty line ends an event, wherever the bytes are cut.
-TEST(SseReader, EventsAtEveryCut) {
+TEST(SseReader, PRO4_EventsAtEveryCut) {
   const std::string text =
       "\xEF\xBB\xBF" "data: first\n\n: a comment\n\nevent: x\nid: 7\ndata:second\ndata:  indented\r\n\r\n"
       "data\n\ndata: third\r\rretry: 10\n\ndatax: no\n\ndata: [DONE]\n\ndata: never ended\n";
