@@ -114,7 +114,10 @@ class HttpServer::Impl {
  private:
   // One connection to its end, on its own thread.
   void serve(int fd, const std::string& peer, bool tls) {
-    Connection connection(fd, listener_.stop_fd(), options_.times, tls ? tls_->accept(fd) : nullptr);
+    std::unique_ptr<TlsSession> session = tls ? tls_->accept(fd) : nullptr;
+    const bool usable = !tls || session != nullptr;
+    Connection connection(fd, listener_.stop_fd(), options_.times, std::move(session));
+    if (!usable) return log_.error("http", "no memory for an encrypted connection: it was closed");  // never in plain instead
     try {
       while (!stopping_ && connection.wait_request()) {
         if (!serve_request(connection, peer) || connection.must_close) break;
