@@ -113,13 +113,15 @@ void expect_training_forward(const TransformerWeights& weights, const std::vecto
   test::expect_near({lp, lp + n}, want, 5e-4f, "training forward");
 }
 
-void expect_golden(const LoadedModel& model, const Json& cases) {
+// `whole` bounds the log-probs of a prompt fed in one piece: tight where it runs in f32, that of 16-bit activations where the
+// blocks are multiplied as integers.
+void expect_golden(const LoadedModel& model, const Json& cases, float whole = 5e-4f) {
   const auto context = context_of(model);
   for (const auto& item : cases) {
     const auto ids = item["ids"].get<std::vector<TokenId>>();
     const auto lp = item["lp"].get<std::vector<float>>();
     SCOPED_TRACE(std::to_string(ids.size()) + " tokens");
-    test::expect_near(test::score(*context, nullptr, ids, 512), lp, ids.size() > 50 ? 5e-4f : 5e-3f, "whole");
+    test::expect_near(test::score(*context, nullptr, ids, 512), lp, ids.size() > 50 ? whole : 5e-3f, "whole");
     test::expect_near(test::score(*context, nullptr, ids, 7), lp, 5e-3f, "chunks of 7");
     test::expect_near(test::score(*context, nullptr, ids, 1), lp, 5e-3f, "token by token");
     expect_last_logits(*context, ids, item["last_logits"].get<std::vector<float>>());
@@ -275,7 +277,7 @@ TEST(ModelFolder, NotANumberInTheWeightsIsRefused) {
 
 // Q2_K, Q3_K, Q4_K, Q5_1, Q5_K, Q6_K and IQ4_NL matrices in one layer, Q8_0 embedding.
 TEST(BlockTypes, EveryTypeDecodesBatchesPrefillsAndTrains) {
-  expect_golden(load(test::data_path("tiny-blocks.gguf")), test::folder_golden()["blocks"]);
+  expect_golden(load(test::data_path("tiny-blocks.gguf")), test::folder_golden()["blocks"], 5e-3f);
 }
 
 }  // namespace
