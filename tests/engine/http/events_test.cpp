@@ -22,9 +22,9 @@ class EventsTest : public HttpTest {
     while (out.find(end) == std::string::npos && ::recv(fd, &c, 1, 0) == 1) out += c;
     return out;
   }
-  // The id of the first event whose frame stands in `text`.
+  // The id of the last event whose frame stands in `text`: others, such as log lines, may have come before the one looked for.
   static std::string id_in(const std::string& text) {
-    const auto at = text.find("id: ");
+    const auto at = text.rfind("\nid: ") == std::string::npos ? text.find("id: ") : text.rfind("\nid: ") + 1;
     return at == std::string::npos ? "" : text.substr(at + 4, text.find('\n', at) - at - 4);
   }
 };
