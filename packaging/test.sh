@@ -46,7 +46,7 @@ say "Tests: ThreadSanitizer"
 # The sanitizer needs its fixed address ranges, which address randomisation of newer kernels takes away.
 fixed=()
 setarch -R true 2>/dev/null && fixed=(setarch -R)
-TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1" run_tests tsan "${fixed[@]}"
+TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1 suppressions=$PWD/tests/tools/tsan.supp" run_tests tsan "${fixed[@]}"
 
 say "Demo: the real model, 64 requests"
 mkdir -p "$results/demo"

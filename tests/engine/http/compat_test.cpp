@@ -230,7 +230,7 @@ TEST_F(CompatTest, AnUnlabelledRequestOfAnotherClientHoldsNobodyUp) {
   post("/v1/chat/completions", chat("an outside client asks and says no word"));
   const std::string id = post("/v1/chat/completions", chat("x"), {{"X-Sluice-Stream", "persona"}}).body["sluice"]["record_id"];
   post("/sluice/v1/feedback", {{"record_id", id}, {"kind", "accept"}, {"source", "persona"}});
-  const auto rows = store_->trainable(control_->session_, 10);
+  const auto rows = store_->trainable(control_->session_.get(), 10);
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_EQ(rows[0].record.id.text, id);
 }

@@ -95,7 +95,9 @@ TEST_F(FieldsTest, SMP1_SMP4_TemperatureZeroIsArgmaxWithRealLogprobs) {
   }
   json chat_body = chat("greedy");
   chat_body["logprobs"] = true;
-  for (const json& token : post("/v1/chat/completions", chat_body).body["choices"][0]["logprobs"]["content"]) {
+  const Got answer = post("/v1/chat/completions", chat_body);
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  for (const json& token : answer.body["choices"][0]["logprobs"]["content"]) {
     EXPECT_LT(token["logprob"].get<double>(), 0);
     EXPECT_TRUE(token["top_logprobs"].empty());
   }

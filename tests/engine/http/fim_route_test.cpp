@@ -123,7 +123,7 @@ TEST_F(HttpTest, PRO10_WithoutMarkersASuffixIsOneClear400) {
 
 TEST_F(HttpTest, ARecipesMarkersServeModelsWithoutTheirOwn) {
   start(says("mid"));
-  control_->fim_markers_ = {{"<before>", "<behind>", "<answer>"}};
+  control_->fim_markers_.set({{"<before>", "<behind>", "<answer>"}});
   const Got g = post("/v1/fim/completions", {{"prompt", "a"}, {"suffix", "b"}});
   ASSERT_EQ(g.status, 200) << g.body;
   EXPECT_EQ(testing::fake_text(record_of(g.body).prompt_ids), "<before>a<behind>b<answer>");

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/guarded.h"
 #include "base/net/http_client.h"
 #include "chat/completion.h"
 #include "http/event_hub.h"
@@ -27,6 +28,24 @@ namespace sluice {
 using testing::FakeModel;
 using testing::FakeModelOptions;
 using nlohmann::json;
+
+// A value that the test sets while the server's threads read it.
+template <class T>
+class Shared {
+ public:
+  T get() const {
+    MutexLock lock(mu_);
+    return value_;
+  }
+  void set(T value) {
+    MutexLock lock(mu_);
+    value_ = std::move(value);
+  }
+
+ private:
+  mutable Mutex mu_;
+  T value_ SLUICE_GUARDED_BY(mu_){};
+};
 
 class FakeControl : public Control {
  public:
@@ -54,9 +73,9 @@ class FakeControl : public Control {
   }
   std::string base_digest() const override { return "0123456789abcdef"; }
   LiveContext live_context(const std::string& group) const override {
-    return {session_, group == "c:held" ? Split::kHeldOut : Split::kTrain};
+    return {session_.get(), group == "c:held" ? Split::kHeldOut : Split::kTrain};
   }
-  std::optional<std::array<std::string, 3>> fim_markers() const override { return fim_markers_; }
+  std::optional<std::array<std::string, 3>> fim_markers() const override { return fim_markers_.get(); }
   ServingCounters counters() const override {
     ServingCounters out;
     out.generator = engine_.stats();
@@ -83,11 +102,11 @@ class FakeControl : public Control {
     return done->decision();
   }
   Result<SessionId> start_session(const SessionRequest& r) override {
-    if (session_.valid()) return conflict("Session 1 runs: end it first");
+    if (session_.get().valid()) return conflict("Session 1 runs: end it first");
     SessionRow row;
     row.recipe_name = r.recipe;
     auto id = store_.add_session(row);
-    if (id.ok()) session_ = *id;
+    if (id.ok()) session_.set(*id);
     return id;
   }
   Status change_session(SessionId id, SessionAction action) override {
@@ -122,8 +141,8 @@ class FakeControl : public Control {
 
   std::shared_ptr<EventHub> hub_ = std::make_shared<EventHub>(8);
   std::atomic<ServingPhase> phase_{ServingPhase::kReady};
-  SessionId session_;
-  std::optional<std::array<std::string, 3>> fim_markers_;
+  Shared<SessionId> session_;
+  Shared<std::optional<std::array<std::string, 3>>> fim_markers_;
 
  private:
   Store& store_;
@@ -146,7 +165,7 @@ class HttpTest : public ::testing::Test {
     control_ = std::make_unique<FakeControl>(*store_, *engine_);
     store_->add_listener([hub = control_->hub_](const StoreEvent& event) { hub->push(event); });
     SessionRow row;
-    control_->session_ = store_->add_session(row).value();
+    control_->session_.set(store_->add_session(row).value());
     auto server = HttpServer::start(options, *service_, *store_, *control_, log_);
     ASSERT_TRUE(server.ok()) << server.status().message();
     server_ = std::move(server).value();

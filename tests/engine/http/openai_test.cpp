@@ -31,7 +31,7 @@ TEST_F(HttpTest, ChatAnswersWithItsReceipt) {
   EXPECT_EQ(record->completion_text, "A valve.");
   EXPECT_EQ(record->conversation, "conv1");
   EXPECT_EQ(record->group_key, "c:conv1");
-  EXPECT_EQ(record->session, control_->session_);
+  EXPECT_EQ(record->session, control_->session_.get());
   EXPECT_EQ(record->seed, g.body["sluice"]["seed"].get<std::uint64_t>());
 }
 

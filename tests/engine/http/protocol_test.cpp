@@ -281,7 +281,7 @@ TEST_F(ProtocolTest, EveryFinishChunkCarriesTheReceipt) {
     EXPECT_EQ(chunk["sluice"]["record_id"], s.got.header("X-Sluice-Record-Id"));
     EXPECT_EQ(chunk["sluice"]["adapter"], "base");
     EXPECT_EQ(chunk["sluice"]["version"], 0);
-    EXPECT_EQ(chunk["sluice"]["session"], control_->session_.value);
+    EXPECT_EQ(chunk["sluice"]["session"], control_->session_.get().value);
     EXPECT_EQ(chunk["sluice"]["seed"], 12);
   }
   EXPECT_EQ(ended, (std::set<int>{0, 1, 2}));

@@ -17,7 +17,7 @@ class RecordsTest : public HttpTest {
   }
   void batch_of(const std::string& id) {
     BatchRow batch;
-    batch.session = control_->session_;
+    batch.session = control_->session_.get();
     batch.records = {{id}};
     batch.rewards = batch.advantages = batch.weights = {1.0};
     batch_ = store_->add_batch(batch, {}, {}).value();
@@ -30,14 +30,14 @@ TEST_F(RecordsTest, RedactingTakesTheContentAndKeepsTheRow) {
   const std::string id = answer("my secret plan");
   ASSERT_EQ(post("/sluice/v1/feedback", {{"record_id", id}, {"kind", "accept"}, {"comment", "secret too"}}).body["state"], "waiting");
   ASSERT_EQ(get("/sluice/v1/records?text=secret").body["data"].size(), 1u);
-  ASSERT_EQ(store_->trainable(control_->session_, 10).size(), 1u);
+  ASSERT_EQ(store_->trainable(control_->session_.get(), 10).size(), 1u);
   const Got g = post("/sluice/v1/records/" + id + "/redact", json::object());
   ASSERT_EQ(g.status, 200) << g.body;
   EXPECT_EQ(g.body["redacted"], true);
   EXPECT_EQ(g.body["feedback"], 1);
   EXPECT_TRUE(g.body["used_in_step"].is_null());
   EXPECT_THAT(g.body["training"].get<std::string>(), HasSubstr("will not be trained on"));
-  EXPECT_EQ(store_->trainable(control_->session_, 10).size(), 0u);
+  EXPECT_EQ(store_->trainable(control_->session_.get(), 10).size(), 0u);
   EXPECT_EQ(get("/sluice/v1/records?text=secret").body["data"].size(), 0u);
   const json row = get("/sluice/v1/records/" + id).body;
   EXPECT_THAT(row.dump(), Not(HasSubstr("secret")));
@@ -76,7 +76,7 @@ TEST_F(RecordsTest, WhatTrainedIsSaidWithTheVersionsThatLearntFromIt) {
   EXPECT_THAT(remove(id), HasSubstr("illegal_transition"));
   EXPECT_EQ(post("/sluice/v1/records/" + id + "/redact", json::object()).status, 409);
   StepRow step;
-  step.session = control_->session_;
+  step.session = control_->session_.get();
   step.batch = batch_;
   step.number = 1;
   const StepId made = store_->add_step(step, {}).value();
@@ -84,7 +84,7 @@ TEST_F(RecordsTest, WhatTrainedIsSaidWithTheVersionsThatLearntFromIt) {
   version.id = store_->reserve_version().value();
   version.name = "brief";
   version.parent = kBaseVersion;
-  version.session = control_->session_;
+  version.session = control_->session_.get();
   version.origin = "step";
   version.step = made;
   ASSERT_TRUE(store_->add_version(version).ok());

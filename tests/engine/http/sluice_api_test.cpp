@@ -40,7 +40,7 @@ TEST_F(SluiceApiTest, FeedbackSaysWhatWillHappen) {
   EXPECT_EQ(label({{"record_id", answer("held")}, {"kind", "accept"}}).body["state"], "held_out");
 
   BatchRow batch;
-  batch.session = control_->session_;
+  batch.session = control_->session_.get();
   batch.records = {{id}};
   batch.rewards = batch.advantages = batch.weights = {1.0};
   ASSERT_TRUE(store_->add_batch(batch, {}, {}).ok());
@@ -98,7 +98,7 @@ TEST_F(SluiceApiTest, LabelsCanBeTakenBack) {
   EXPECT_THAT(remove("/sluice/v1/feedback/abc"), HasSubstr("404 Not Found"));
   const auto second = label({{"record_id", id}, {"kind", "accept"}}).body["feedback_id"].get<std::int64_t>();
   BatchRow batch;
-  batch.session = control_->session_;
+  batch.session = control_->session_.get();
   batch.records = {{id}};
   batch.rewards = batch.advantages = batch.weights = {1.0};
   ASSERT_TRUE(store_->add_batch(batch, {}, {}).ok());
@@ -201,7 +201,7 @@ TEST_F(SluiceApiTest, DecisionsNeedActorNoteAndALegalState) {
 TEST_F(SluiceApiTest, SessionsStartAndChange) {
   start();
   EXPECT_EQ(post("/sluice/v1/sessions", {{"recipe", "be-brief"}}).code(), "session_running");
-  control_->session_ = SessionId();
+  control_->session_.set(SessionId());
   EXPECT_EQ(post("/sluice/v1/sessions", json::object()).param(), "recipe");
   const Got g = post("/sluice/v1/sessions", {{"recipe", "be-brief"}, {"seed", 3}});
   ASSERT_EQ(g.status, 201) << g.body;
