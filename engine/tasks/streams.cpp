@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "base/json_limits.h"
+#include "base/plain_name.h"
 #include "tasks/recipe.h"
 
 namespace sluice {
@@ -215,16 +216,6 @@ Result<RuleSet> read_rules(const json& root, const char* name) {
   return set;
 }
 
-bool valid_name(const std::string& name) {
-  if (name.empty() || name.size() > 64) return false;
-  const auto alnum = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); };
-  if (!alnum(name.front())) return false;
-  for (const char c : name) {
-    if (!alnum(c) && c != '.' && c != '_' && c != '-') return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 Result<TaskRecipe> parse_task_recipe(std::string_view text) {
@@ -234,7 +225,7 @@ Result<TaskRecipe> parse_task_recipe(std::string_view text) {
   if (!root.is_object()) return invalid_argument("recipe: the text must be a JSON object");
   TaskRecipe recipe;
   SLUICE_ASSIGN_OR_RETURN(recipe.name, string_at(root, "name", "name", true));
-  if (!valid_name(recipe.name)) {
+  if (!is_plain_name(recipe.name)) {
     return wrong("name", "must be 1 to 64 letters, digits, dots, dashes or underscores, beginning with a letter or digit");
   }
   SLUICE_ASSIGN_OR_RETURN(recipe.title, string_at(root, "title", "title", false));
