@@ -166,7 +166,7 @@ Status keep_next_state(const PreparedExchange& p) {
   if (p.store == nullptr || !r.store_text || r.turn != "main" || r.conversation.empty() || !r.messages) return {};
   const std::string list = messages_json({r.messages->back()});
   const Result<bool> kept = p.store->add_next_state(r.session, r.conversation, list.substr(1, list.size() - 2));
-  return kept.ok() ? Status() : kept.status();
+  return kept.ok() ? Status() : unavailable("store unavailable: " + kept.status().message());
 }
 
 Result<StartInfo> wait_started(ResponseHandle& stream, const std::function<bool()>& gone) {
@@ -201,11 +201,11 @@ Result<std::unique_ptr<Exchange>> CompletionService::start(CompletionRequest req
   SLUICE_RETURN_IF_ERROR(fill_prompts(chat_template_.get(), *tokenizer_, generator_.context_length(), p));
   fill_stops(*tokenizer_, p);
 
-  SLUICE_RETURN_IF_ERROR(keep_next_state(p));
   const auto wakeup = std::make_shared<Wakeup>();
   Request request_of_first = p.engine_request(0, 0);
   request_of_first.wakeup = wakeup;
   SLUICE_ASSIGN_OR_RETURN(ResponseHandle first, generator_.submit(std::move(request_of_first)));
+  SLUICE_RETURN_IF_ERROR(keep_next_state(p));  // while the engine reads the prompt; a refused request leaves nothing behind
   SLUICE_ASSIGN_OR_RETURN(const StartInfo started, wait_started(first, gone));
   return std::unique_ptr<Exchange>(std::make_unique<LocalExchange>(std::move(p), generator_, std::move(first), started,
                                                                    name_of_(started.version), wakeup));

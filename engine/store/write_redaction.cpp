@@ -37,6 +37,15 @@ void drop_from_index(Database& db, const RecordRow& record) {
       record.seq, record.prompt_text, record.completion_text);
 }
 
+// The turn before keeps what this one began with, for its judge: that is this record's content too.
+void drop_from_turn_before(Database& db, const RecordRow& record) {
+  if (record.turn != "main" || record.conversation.empty()) return;
+  run(db,
+      "UPDATE record SET next_state = '' WHERE seq = (SELECT max(seq) FROM record WHERE conversation = ? AND turn = 'main' "
+      "AND purpose = 'live' AND session IS ? AND seq < ?)",
+      record.conversation, record.session, record.seq);
+}
+
 }  // namespace
 
 Result<ForgetOutcome> Store::redact_record(const RecordId& id) {
@@ -45,20 +54,14 @@ Result<ForgetOutcome> Store::redact_record(const RecordId& id) {
     SLUICE_ASSIGN_OR_RETURN(RecordRow record, find_forgettable(tx.db, id, false));
     out = outcome_of(record);
     drop_from_index(tx.db, record);
-    record.prompt_text.clear();
-    record.prompt_json.clear();
-    record.completion_text.clear();
-    record.prompt_ids.clear();
+    drop_from_turn_before(tx.db, record);
     record.token_ids.clear();
     record.lp_full.clear();
-    record.lp_mu.clear();
-    record.sampling_json.clear();
-    record.conversation.clear();
-    record.group_key.clear();
     if (record.fate != "trained") record.fate = "redacted";
     run(tx.db,
         "UPDATE record SET prompt_text = '', prompt_json = '', completion_text = '', prompt_ids = ?1, token_ids = ?1, "
-        "lp_full = ?2, lp_mu = ?2, sampling_json = '', conversation = '', group_key = '', next_state = '', tags_json = '', prompt_digest = '', fate = ?3 WHERE seq = ?4",
+        "lp_full = ?2, lp_mu = ?2, sampling_json = '', conversation = '', group_key = '', next_state = '', tags_json = '', "
+        "prompt_digest = '', fate = ?3 WHERE seq = ?4",
         record.token_ids, record.lp_full, record.fate, record.seq);
     run(tx.db, "INSERT INTO record_text(rowid, prompt_text, completion_text) VALUES (?, '', '')", record.seq);
     run(tx.db, "UPDATE feedback SET comment = '', metadata_json = '', shown = '', prompt_digest = '' WHERE record = ?", id);
@@ -77,6 +80,7 @@ Result<ForgetOutcome> Store::delete_record(const RecordId& id) {
     out = outcome_of(record);
     out.feedback = query_value(tx.db, std::int64_t{0}, "SELECT count(*) FROM feedback WHERE record = ?", id);
     drop_from_index(tx.db, record);
+    drop_from_turn_before(tx.db, record);
     run(tx.db, "DELETE FROM reward WHERE record = ?", id);
     run(tx.db, "DELETE FROM feedback WHERE record = ?", id);
     run(tx.db, "DELETE FROM record WHERE seq = ?", record.seq);
