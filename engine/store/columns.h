@@ -120,6 +120,16 @@ struct Table<RecordRow> {
 };
 
 template <>
+struct Table<AnswerTimes> {
+  static constexpr std::string_view kName = "record";
+  template <class R, class F>
+  static void each(R& r, F&& f) {
+    f("seq", r.seq), f("purpose", r.purpose), f("complete", r.complete);
+    f("queue_us", r.queue_us), f("prefill_us", r.prefill_us), f("decode_us", r.decode_us);
+  }
+};
+
+template <>
 struct Table<FeedbackRow> {
   static constexpr std::string_view kName = "feedback";
   template <class R, class F>

@@ -135,6 +135,11 @@ std::vector<RecordRow> Store::records_after(std::int64_t after_seq, int limit) c
       [&](Database& db) { return query_rows<RecordRow>(db, "WHERE seq > ? ORDER BY seq LIMIT ?", after_seq, limit); });
 }
 
+std::vector<AnswerTimes> Store::answer_times_after(std::int64_t after_seq, int limit) const {
+  return impl_->readers.read(
+      [&](Database& db) { return query_rows<AnswerTimes>(db, "WHERE seq > ? ORDER BY seq LIMIT ?", after_seq, limit); });
+}
+
 std::vector<FeedbackRow> Store::feedback_of(const RecordId& id) const {
   return impl_->readers.read(
       [&](Database& db) { return query_rows<FeedbackRow>(db, "WHERE record = ? ORDER BY id", id); });

@@ -77,6 +77,14 @@ struct RecordRow {
   std::string fate;             // "" (no label yet), "waiting", "batched", "trained", or the drop reason of learning.md §3.1
 };
 
+// How long the answer of a record took, without its contents.
+struct AnswerTimes {
+  std::int64_t seq = 0;
+  Purpose purpose = Purpose::kLive;
+  bool complete = true;
+  std::int64_t queue_us = 0, prefill_us = 0, decode_us = 0;
+};
+
 enum class FeedbackKind { kAccept, kReject, kScore, kSilent };
 enum class FeedbackSource { kHuman, kJudge, kVerifier, kClient, kPersona };
 

@@ -145,6 +145,7 @@ class Store {
   // Newest first, keyed by seq: rows with seq < before_seq (0 = from the newest).
   std::vector<RecordRow> records(const RecordFilter& filter, std::int64_t before_seq, int limit) const;
   std::vector<RecordRow> records_after(std::int64_t after_seq, int limit) const;  // oldest first
+  std::vector<AnswerTimes> answer_times_after(std::int64_t after_seq, int limit) const;  // the same, without the contents
   // The newest live record whose prompt has this digest and whose completion holds `shown`, committed within `age_us`.
   std::optional<RecordRow> record_by_text(const std::string& prompt_digest, const std::string& shown,
                                           std::int64_t age_us) const;
