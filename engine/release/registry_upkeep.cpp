@@ -211,22 +211,14 @@ Status Registry::prune_in_turn(VersionId version) {
 }
 
 void Registry::flush(Outbox& out) {
-  if (options_.on_kept) {
-    std::set<VersionId> kept = {last_proven()};
-    for (const VersionRow& row : store_.versions()) {
-      if (row.state == VersionState::kCanary) kept.insert(row.id);
-    }
-    options_.on_kept(std::move(kept));
+  std::set<VersionId> kept = {last_proven()}, pinnable = {kBaseVersion};
+  for (const VersionRow& row : store_.versions()) {
+    const bool canary = row.state == VersionState::kCanary;
+    if (canary) kept.insert(row.id);
+    if (canary || row.state == VersionState::kServing || row.state == VersionState::kRetired) pinnable.insert(row.id);
   }
-  if (options_.on_pinnable) {
-    std::set<VersionId> pinnable = {kBaseVersion};
-    for (const VersionRow& row : store_.versions()) {
-      if (row.state == VersionState::kServing || row.state == VersionState::kCanary || row.state == VersionState::kRetired) {
-        pinnable.insert(row.id);
-      }
-    }
-    options_.on_pinnable(std::move(pinnable));
-  }
+  if (options_.on_kept) options_.on_kept(std::move(kept));
+  if (options_.on_pinnable) options_.on_pinnable(std::move(pinnable));
   for (const DecisionRow& row : out.rows) {
     log(LogLevel::kInfo, row.reason_text);
     if (options_.on_decision) options_.on_decision(row);

@@ -3,86 +3,49 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include <nlohmann/json.hpp>
 
-#include "base/durable_file.h"
+#include "learn/candidate_folder.h"
+#include "model/export.h"
 
 namespace sluice {
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr const char* kConfig = "adapter_config.json";
-constexpr const char* kWeights = "adapter_model.safetensors";
-constexpr std::uintmax_t kMostBytes = std::uintmax_t{4} << 30;
-
-Result<std::string> read_file(const fs::path& path) {
-  std::error_code error;
-  const std::uintmax_t size = fs::file_size(path, error);
-  if (error || !fs::is_regular_file(path, error)) {
-    return invalid_argument(path.string() + " is missing: an adapter is a folder with " + kConfig + " and " + kWeights);
-  }
-  if (size > kMostBytes) return invalid_argument(path.string() + " is larger than 4 GiB");
-  std::string bytes(static_cast<std::size_t>(size), '\0');
-  std::ifstream in(path, std::ios::binary);
-  if (!in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()))) {
-    return invalid_argument(path.string() + " can't be read");
-  }
-  return bytes;
-}
-
-Status write_durably(const fs::path& path, const std::string& bytes) {
-  const std::span<const std::byte> part = std::as_bytes(std::span(bytes));
-  return write_and_sync(path.string(), std::span(&part, 1));
-}
-
-// An adapter under a temporary name in the workspace; the files go with it unless it was kept.
-class Arrival {
+// Folders of versions that have no row yet: they go again unless the rows were written.
+class NewFolders {
  public:
-  explicit Arrival(std::string target) : target_(std::move(target)), temporary_(target_ + ".arriving") {}
-  ~Arrival() {
+  ~NewFolders() {
     std::error_code ignored;
-    if (!temporary_.empty()) fs::remove_all(temporary_, ignored);
+    for (const std::string& path : paths_) std::filesystem::remove_all(path, ignored);
   }
-  Arrival(Arrival&& other) noexcept
-      : target_(std::move(other.target_)), temporary_(std::exchange(other.temporary_, {})) {}
-  Arrival& operator=(Arrival&&) = delete;
-
-  const std::string& temporary() const { return temporary_; }
-  Status keep() {
-    std::error_code error;
-    fs::rename(temporary_, target_, error);
-    if (error) return unavailable(target_ + " can't be made: " + error.message());
-    temporary_ = target_;  // until its row is written
-    return sync_directory(fs::path(target_).parent_path().string());
-  }
-  void settle() { temporary_.clear(); }
+  void add(std::string path) { paths_.push_back(std::move(path)); }
+  void keep() { paths_.clear(); }
 
  private:
-  const std::string target_;
-  std::string temporary_;
+  std::vector<std::string> paths_;
 };
 
-struct Arrived {
-  Arrival files;
-  VersionRow row;
-  NewCandidate told;
-};
+// "target_modules" as the folder's own config names them.
+std::string modules_json(const std::string& folder) {
+  std::ifstream in(folder + "/adapter_config.json", std::ios::binary);
+  const nlohmann::json config = nlohmann::json::parse(std::string(std::istreambuf_iterator<char>(in), {}), nullptr, false);
+  const auto modules = config.is_object() ? config.find("target_modules") : config.end();
+  return config.is_object() && modules != config.end() ? modules->dump() : "";
+}
 
-Result<Arrived> bring_in(Store& store, const AdapterLoader& loader, SessionId session, const AdapterImport& wanted) {
-  SLUICE_ASSIGN_OR_RETURN(const std::string config, read_file(fs::path(wanted.path) / kConfig));
-  SLUICE_ASSIGN_OR_RETURN(const std::string weights, read_file(fs::path(wanted.path) / kWeights));
+Result<VersionRow> bring_in(Store& store, const Model& model, SessionId session, const AdapterImport& wanted, NewFolders& made) {
   SLUICE_ASSIGN_OR_RETURN(const VersionId version, store.reserve_version());
-  Arrival files(store.adapter_folder(version));
-  std::error_code error;
-  fs::create_directories(files.temporary(), error);
-  if (error) return unavailable(files.temporary() + " can't be made: " + error.message());
-  SLUICE_RETURN_IF_ERROR(write_durably(fs::path(files.temporary()) / kConfig, config));
-  SLUICE_RETURN_IF_ERROR(write_durably(fs::path(files.temporary()) / kWeights, weights));
-  SLUICE_RETURN_IF_ERROR(sync_directory(files.temporary()));
-  const auto adapter = loader.load(files.temporary(), version);
-  if (!adapter.ok()) return invalid_argument(wanted.path + ": " + adapter.status().message());
+  const std::string folder = store.adapter_folder(version);
+  ImportedAdapter imported;
+  const Result<SavedAdapter> saved = write_adapter_folder(folder, [&](const std::string& part) -> Result<SavedAdapter> {
+    SLUICE_ASSIGN_OR_RETURN(imported, import_adapter(wanted.path, model, model.info().name, part));
+    return describe_adapter(part);
+  });
+  if (saved.code() == Code::kUnavailable) return saved.status();
+  if (!saved.ok()) return invalid_argument(wanted.path + ": " + saved.status().message());
+  made.add(folder);
   VersionRow row;
   row.id = version;
   row.name = wanted.name;
@@ -90,36 +53,26 @@ Result<Arrived> bring_in(Store& store, const AdapterLoader& loader, SessionId se
   row.session = session;
   row.origin = "import";
   row.label = wanted.note;
-  row.content_hash = (*adapter)->content_hash();
-  row.bytes = (*adapter)->bytes();
-  row.rank = (*adapter)->rank();
-  const nlohmann::json parsed = nlohmann::json::parse(config, nullptr, false);
-  const auto modules = parsed.is_object() ? parsed.find("target_modules") : parsed.end();
-  NewCandidate told{wanted.name, version, row.rank, row.bytes, ""};
-  if (parsed.is_object() && modules != parsed.end()) told.modules_json = modules->dump();
-  return Arrived{std::move(files), std::move(row), std::move(told)};
+  row.content_hash = saved->content_hash;
+  row.bytes = imported.bytes;
+  row.rank = imported.rank;
+  return row;
 }
 
 }  // namespace
 
-Result<std::vector<NewCandidate>> import_adapters(Store& store, const AdapterLoader& loader, SessionId session,
-                                                     const std::vector<AdapterImport>& wanted) {
-  std::vector<Arrived> arrived;
-  for (const AdapterImport& each : wanted) {
-    SLUICE_ASSIGN_OR_RETURN(Arrived one, bring_in(store, loader, session, each));
-    arrived.push_back(std::move(one));
-  }
+Result<std::vector<NewCandidate>> import_adapters(Store& store, const Model& model, SessionId session,
+                                                  const std::vector<AdapterImport>& wanted) {
+  NewFolders made;
   std::vector<VersionRow> rows;
-  for (Arrived& each : arrived) {
-    SLUICE_RETURN_IF_ERROR(each.files.keep());
-    rows.push_back(each.row);
+  std::vector<NewCandidate> out;
+  for (const AdapterImport& each : wanted) {
+    SLUICE_ASSIGN_OR_RETURN(VersionRow row, bring_in(store, model, session, each, made));
+    out.push_back({row.name, row.id, row.rank, row.bytes, modules_json(store.adapter_folder(row.id))});
+    rows.push_back(std::move(row));
   }
   SLUICE_RETURN_IF_ERROR(store.add_versions(rows));
-  std::vector<NewCandidate> out;
-  for (Arrived& each : arrived) {
-    each.files.settle();
-    out.push_back(std::move(each.told));
-  }
+  made.keep();
   return out;
 }
 

@@ -88,14 +88,8 @@ class Bench {
     for (int round = 0; round <= kRounds; ++round) {
       const auto ids = some_tokens(kTokens, system_.model->info().vocab_size, round);
       SLUICE_ASSIGN_OR_RETURN(const OpenedSequence opened, context->open(nullptr, ids, kTokens + 1));
-      StepItem item;
-      item.sequence = opened.handle;
-      item.tokens = ids.data();
-      item.count = kTokens;
-      StepInput input;
-      input.items.push_back(item);
       const SteadyTime begin = Clock::system().steady();
-      SLUICE_ASSIGN_OR_RETURN(const StepOutput out, context->step(input));
+      SLUICE_RETURN_IF_ERROR(feed(*context, opened.handle, ids));
       if (round > 0) rates.push_back(kTokens / seconds_since(begin));
       context->close(opened.handle);
     }
@@ -112,13 +106,7 @@ class Bench {
     for (int i = 0; i < kSequences; ++i) {
       const auto ids = some_tokens(kTokens, system_.model->info().vocab_size, i);
       SLUICE_ASSIGN_OR_RETURN(const OpenedSequence opened, context->open(nullptr, ids, kTokens + 1));
-      StepItem item;
-      item.sequence = opened.handle;
-      item.tokens = ids.data();
-      item.count = kTokens;
-      StepInput input;
-      input.items.push_back(item);
-      SLUICE_ASSIGN_OR_RETURN(const StepOutput out, context->step(input));
+      SLUICE_RETURN_IF_ERROR(feed(*context, opened.handle, ids));
     }
     report({.name = "memory", .batch = kSequences, .tokens = kSequences * kTokens, .megabytes = anonymous_megabytes()});
     return {};
@@ -153,6 +141,18 @@ class Bench {
 
   std::unique_ptr<ModelContext> make_context(std::int64_t kv_tokens) const {
     return system_.model->make_context({.kv_tokens = std::max<std::int64_t>(kv_tokens, 1024), .threads = threads_, .prefix_cache = false});
+  }
+
+  // A prompt in one step, nothing drawn from it.
+  static Status feed(ModelContext& context, SequenceHandle sequence, const std::vector<TokenId>& ids) {
+    StepItem item;
+    item.sequence = sequence;
+    item.tokens = ids.data();
+    item.count = static_cast<int>(ids.size());
+    StepInput input;
+    input.items.push_back(item);
+    SLUICE_ASSIGN_OR_RETURN(const StepOutput out, context.step(input));
+    return {};
   }
 
   void report(BenchResult result) {

@@ -58,7 +58,7 @@ std::vector<ServedModel> HttpControl::models() const {
   out.push_back({base, "", kBaseVersion, now == kBaseVersion ? in_service : version_state_name(VersionState::kRetired), made_s});
   for (const VersionRow& v : versions) {
     if (v.id == kBaseVersion || !may_serve(v.state)) continue;
-    out.push_back({impl_.name_of(v.id), base, v.id, version_state_name(v.state), v.created_us / 1'000'000});
+    out.push_back({v.name + "@" + std::to_string(v.id.value), base, v.id, version_state_name(v.state), v.created_us / 1'000'000});
   }
   for (const std::string& alias : impl_.options.aliases) {
     if (alias != out.front().id && alias != base) out.push_back({alias, base, now, in_service, made_s});
@@ -232,7 +232,7 @@ Result<std::vector<NewCandidate>> HttpControl::import_adapters(const std::vector
     return conflict("The name " + each.name + " is that of " + (alias ? "an alias" : "the base model") + ": choose another");
   }
   const auto session = impl_.session();
-  return sluice::import_adapters(*impl_.store, serving->system.model->adapter_loader(),
+  return sluice::import_adapters(*impl_.store, *serving->system.model,
                                  session ? session->row().id : SessionId(), wanted);
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <exception>
 
 namespace sluice {
@@ -22,7 +23,6 @@ Runtime::Impl::Impl(RuntimeOptions o, Log& l, std::unique_ptr<Store> s)
   EngineState first;
   first.data_folder = store->folder();
   first.serving = store->serving_version();
-  first.loading_text = "Opening the workspace";
   state = std::make_shared<const EngineState>(std::move(first));
 }
 
@@ -95,7 +95,6 @@ Status Runtime::Impl::load_and_serve(const std::string& path) {
   {
     MutexLock lock(mu);
     phase = EnginePhase::kLoading;
-    loading_text = "Reading " + path.substr(path.rfind('/') + 1);
     model_path = path;
     model_error.clear();
   }
@@ -312,10 +311,7 @@ std::uint64_t Runtime::Impl::submit(Command command, std::function<void(const Co
   auto& queue = std::holds_alternative<Ask>(command) ? asks : commands;
   Queued item{std::move(command), std::move(done)};
   if (!queue.try_push(item) && item.done) {
-    CommandOutcome refused;
-    refused.status = busy("Too many commands wait, or the engine is stopping: try again in a moment.");
-    refused.text = refused.status.message();
-    item.done(refused);
+    item.done(refused(busy("Too many commands wait, or the engine is stopping: try again in a moment.")));
   }
   return number;
 }
@@ -335,10 +331,7 @@ CommandOutcome Runtime::Impl::run_and_wait(Command command, const std::atomic<bo
   MutexLock lock(waiter->mu);
   while (!waiter->outcome) {
     if (give_up && *give_up) {
-      CommandOutcome left;
-      left.status = unavailable("The server is moving: the command may still be carried out.");
-      left.text = left.status.message();
-      return left;
+      return refused(unavailable("The server is moving: the command may still be carried out."));
     }
     waiter->cv.wait_until(waiter->mu, Clock::system().steady() + std::chrono::milliseconds(100));
   }

@@ -129,7 +129,6 @@ class Runtime::Impl {
   mutable Mutex mu;
   CondVar changed;
   EnginePhase phase SLUICE_GUARDED_BY(mu) = EnginePhase::kLoading;
-  std::string loading_text SLUICE_GUARDED_BY(mu);
   std::string model_error SLUICE_GUARDED_BY(mu);
   std::string model_path SLUICE_GUARDED_BY(mu);
   std::string server_url SLUICE_GUARDED_BY(mu);

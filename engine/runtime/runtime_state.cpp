@@ -54,7 +54,6 @@ void Runtime::Impl::publish_snapshot() {
     MutexLock lock(mu);
     number = ++snapshots_begun;
     next->phase = phase;
-    next->loading_text = phase == EnginePhase::kLoading ? loading_text : "";
     next->model_error = model_error;
     next->model_path = model_path;
     next->server_url = server_url;

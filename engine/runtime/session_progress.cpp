@@ -52,7 +52,6 @@ TrainProgress Session::train_progress() const {
   p.head_step = status.head_step;
   p.batch_size = recipe_.learn.batch_size;
   p.labelled_waiting = parts_.store->counts(row_.id).waiting;
-  p.running = status.state == TrainerState::kTraining || status.state == TrainerState::kWaiting;
   const auto serving = parts_.store->version(parts_.store->serving_version());
   p.steps_ahead = std::max<std::int64_t>(0, status.head_step - (serving ? serving->head_step : 0));
   p.phase = phase_of(status.state);

@@ -41,7 +41,6 @@ struct TrainProgress {
   std::int64_t batch_size = 0;
   double steps_per_min = 0;
   std::string brake;                 // "" or what stopped training, with the number
-  bool running = false;
 };
 
 struct StreamProgress {
@@ -55,7 +54,6 @@ struct StreamProgress {
 
 struct EngineState {
   EnginePhase phase = EnginePhase::kLoading;
-  std::string loading_text;          // "Reading SmolLM2-135M-Instruct.Q4_1.gguf"
   std::string model_error;           // kModelFailed: reason for people
   std::string model_name, model_path, quantisation;
   std::int64_t model_bytes = 0;
