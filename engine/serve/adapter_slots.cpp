@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cassert>
 #include <chrono>
+#include <exception>
 
 namespace sluice {
 namespace {
@@ -14,7 +15,14 @@ constexpr std::size_t kKeptPromoted = 5;  // the serving version and the four pr
 
 Result<std::shared_ptr<const Adapter>> AdapterSlots::load(VersionId version) const {
   if (version.value < 0) return invalid_argument("adapter version " + std::to_string(version.value) + " is no version");
-  return loader_.load(folder_of_(version), version);
+  // A loader is built on a library that throws, and a version whose load never ended would be waited for without end.
+  try {
+    return loader_.load(folder_of_(version), version);
+  } catch (const std::exception& error) {
+    return internal_error("loading adapter version " + std::to_string(version.value) + " failed: " + error.what());
+  } catch (...) {
+    return internal_error("loading adapter version " + std::to_string(version.value) + " failed for an unknown reason");
+  }
 }
 
 Result<std::shared_ptr<const Adapter>> AdapterSlots::fetch(VersionId version) {

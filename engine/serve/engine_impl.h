@@ -95,6 +95,7 @@ class Engine::Impl {
   void draw(Sequence& sequence, SampledToken token, Outcome& outcome);
   void end_now(Sequences sequences, FinishReason reason, const Status& error);
   void close(Sequence& sequence);
+  void leave_context(Sequence& sequence, const char* doing, bool keep_prefix);
   void update_stats();
   double retry_after(std::size_t waiting, SteadyTime now) const SLUICE_REQUIRES(mu_);
 

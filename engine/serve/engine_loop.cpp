@@ -119,7 +119,7 @@ bool Engine::Impl::admit_one(Sequence& next) {
     return true;
   }
   // Its prefix is being computed: it takes that when it is there instead of computing it again.
-  if (options_.context.prefix_cache && !next.scores() && scheduler_.leader_of(next, version->version)) {
+  if (options_.context.prefix_cache && !next.scores() && scheduler_.has_leader(next, version->version)) {
     next.follows = next.followed = true;
     return true;
   }
@@ -228,11 +228,7 @@ void Engine::Impl::grow(Sequence& s) {
 }
 
 void Engine::Impl::preempt(Sequence& s, bool keep_prefix) {
-  const Status closed = guarded("Taking a sequence's place", [&]() -> Status {
-    context_->close(s.handle, keep_prefix);
-    return {};
-  });
-  if (!closed.ok()) log_.error("serve", closed.message());
+  leave_context(s, "Taking a sequence's place", keep_prefix);
   s.rewind();
   scheduler_.preempt(s);
   ++counted_.preemptions;

@@ -109,9 +109,12 @@ void Engine::Impl::end_now(Sequences sequences, FinishReason reason, const Statu
 void Engine::Impl::close(Sequence& sequence) {
   sequence.start.adapter.reset();
   sequence.pin = PinnedVersion();
-  if (!sequence.handle.valid()) return;
-  const Status closed = guarded("Closing a sequence", [&]() -> Status {
-    context_->close(sequence.handle, !sequence.spoilt);
+  if (sequence.handle.valid()) leave_context(sequence, "Closing a sequence", !sequence.spoilt);
+}
+
+void Engine::Impl::leave_context(Sequence& sequence, const char* doing, bool keep_prefix) {
+  const Status closed = guarded(doing, [&]() -> Status {
+    context_->close(sequence.handle, keep_prefix);
     return {};
   });
   if (!closed.ok()) log_.error("serve", closed.message());

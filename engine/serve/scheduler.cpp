@@ -71,16 +71,16 @@ void Scheduler::preempt(const Sequence& sequence) {
   enqueue(std::move(taken));
 }
 
-const Sequence* Scheduler::leader_of(const Sequence& sequence, VersionId version) const {
+bool Scheduler::has_leader(const Sequence& sequence, VersionId version) const {
   const std::vector<TokenId>& mine = sequence.known();
   for (const auto& other : running_) {
     if (other->prefilled() || other->start.version != version || other->exact != sequence.exact) continue;
     if (other->request.priority > sequence.request.priority) continue;
     const std::vector<TokenId>& theirs = other->known();
     const auto agree = std::mismatch(mine.begin(), mine.end() - 1, theirs.begin(), theirs.end()).first - mine.begin();
-    if (agree - other->fed >= (sequence.followed ? 1 : kWorthFollowing)) return other.get();
+    if (agree - other->fed >= (sequence.followed ? 1 : kWorthFollowing)) return true;
   }
-  return nullptr;
+  return false;
 }
 
 Sequence* Scheduler::victim() const {

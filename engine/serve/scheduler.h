@@ -29,11 +29,11 @@ class Scheduler {
   std::unique_ptr<Sequence> take_waiting(const Sequence& sequence);
   void preempt(const Sequence& sequence);                       // from running to waiting
 
-  // A running sequence of the same version whose prefill will soon leave at least kWorthFollowing more tokens of this
-  // one's prompt in the cache than it has by now (any, for one that has waited for such a prefill already: then the rest is
-  // near); null when there is none. Not one of lower priority.
+  // Is there a running sequence of the same version whose prefill will soon leave at least kWorthFollowing more tokens of
+  // this one's prompt in the cache than it has by now (any, for one that has waited for such a prefill already: then the rest
+  // is near)? Not one of lower priority.
   static constexpr int kWorthFollowing = 32;
-  const Sequence* leader_of(const Sequence& sequence, VersionId version) const;
+  bool has_leader(const Sequence& sequence, VersionId version) const;
 
   // The running sequence to give up its place first: lowest priority, then youngest. `below`: only lower priorities count.
   Sequence* victim() const;

@@ -2,6 +2,7 @@
 // Which versions are resident, who may ask for them, and that a publish is seen at once or not at all.
 #include <gmock/gmock.h>
 
+#include <new>
 #include <thread>
 
 #include "engine/serve/serve_fixture.h"
@@ -34,6 +35,21 @@ struct SlotsUnderTest {
   std::shared_ptr<const FakeModel> model;
   AdapterSlots slots;
 };
+
+// An exception is a failed load, for those who wait for the same version too.
+TEST(AdapterSlots, ALoadThatThrowsFailsAndMayBeTriedAgain) {
+  FakeModelOptions options;
+  auto broken = std::make_shared<std::atomic<bool>>(true);
+  options.on_load = [broken](VersionId) -> Status {
+    if (*broken) throw std::bad_alloc();
+    return {};
+  };
+  SlotsUnderTest t(AdapterSlots::kPoolBytes, std::move(options));
+  EXPECT_EQ(t.slots.prepare(VersionId(5)).code(), Code::kInternal);
+  *broken = false;
+  EXPECT_TRUE(t.slots.prepare(VersionId(5)).ok());
+  t.slots.release(VersionId(5));
+}
 
 TEST(AdapterSlots, LRA3_PreparedVersionsStayUntilReleasedAsOftenAsPrepared) {
   SlotsUnderTest t;

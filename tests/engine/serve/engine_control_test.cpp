@@ -31,10 +31,7 @@ int cached(EngineUnderTest& t, const std::string& prompt, Priority priority = Pr
 
 TEST(EngineControl, PauseRefusesNewRequestsAndLetsTheOthersGoOn) {
   Gated g;
-  EngineOptions options;
-  options.max_running = 1;
-  options.reserved_for_live = 0;
-  EngineUnderTest t(g.options, options);
+  EngineUnderTest t(g.options, places(1));
   ResponseHandle running = t.submit(request("runs", 5));
   g.gate.wait_arrived(1);
   ResponseHandle waiting = t.submit(request("waits", 5));
@@ -54,11 +51,8 @@ TEST(EngineControl, PauseRefusesNewRequestsAndLetsTheOthersGoOn) {
 }
 
 TEST(EngineControl, ARequestThatWaitsInAPauseCanBeCancelled) {
-  EngineOptions options;
-  options.max_running = 1;
-  options.reserved_for_live = 0;
   Gated g;
-  EngineUnderTest t(g.options, options);
+  EngineUnderTest t(g.options, places(1));
   ResponseHandle running = t.submit(request("runs", 2));
   g.gate.wait_arrived(1);
   ResponseHandle waiting = t.submit(request("waits", 5));
@@ -175,10 +169,7 @@ TEST(EngineControl, SleepingWithTheWeightsSaysWhereItCannot) {
 TEST(EngineControl, StopWhileAsleepOrPausedEndsWhatWaits) {
   for (const bool asleep : {false, true}) {
     Gated g;
-    EngineOptions options;
-    options.max_running = 1;
-    options.reserved_for_live = 0;
-    EngineUnderTest t(g.options, options);
+    EngineUnderTest t(g.options, places(1));
     ResponseHandle a = t.submit(request("a", 300));
     g.gate.wait_arrived(1);
     ResponseHandle b = t.submit(request("b", 300));

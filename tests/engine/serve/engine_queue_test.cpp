@@ -1,29 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Order, room, cancellation and stop. A StepGate holds the model, so that each test decides what meets what.
-#include <mutex>
 #include <thread>
 
 #include "engine/serve/serve_fixture.h"
 
 namespace sluice::testing {
 namespace {
-
-// What each step held, for tests that look back.
-class StepLog {
- public:
-  void add(const FakeStep& step) {
-    MutexLock lock(mu_);
-    steps_.push_back(step);
-  }
-  std::vector<FakeStep> steps() const {
-    MutexLock lock(mu_);
-    return steps_;
-  }
-
- private:
-  mutable Mutex mu_;
-  std::vector<FakeStep> steps_ SLUICE_GUARDED_BY(mu_);
-};
 
 // First byte of each prompt in the order of first draws.
 class OrderLog {
@@ -59,14 +41,6 @@ struct Held {
     };
   }
 };
-
-EngineOptions places(int n, std::size_t queue = 256) {
-  EngineOptions options;
-  options.max_running = n;
-  options.reserved_for_live = 0;
-  options.queue_capacity = queue;
-  return options;
-}
 
 Request with(Request r, Priority priority) {
   r.priority = priority;

@@ -14,29 +14,19 @@ namespace {
 
 struct Held {
   StepGate gate;
+  StepLog log;
   FakeModelOptions options;
   Held() {
     options.on_step = [this](const FakeStep& step) {
-      {
-        MutexLock lock(mu_);
-        steps_.push_back(step);
-      }
+      log.add(step);
       return gate.pass();
     };
   }
-  std::vector<FakeStep> steps() {
-    MutexLock lock(mu_);
-    return steps_;
-  }
-  int prefilled() {
+  int prefilled() const {
     int sum = 0;
-    for (const FakeStep& s : steps()) sum += s.prefill_tokens;
+    for (const FakeStep& s : log.steps()) sum += s.prefill_tokens;
     return sum;
   }
-
- private:
-  Mutex mu_;
-  std::vector<FakeStep> steps_ SLUICE_GUARDED_BY(mu_);
 };
 
 std::string some_text(int length, int salt = 0) {
@@ -78,7 +68,7 @@ TEST(EngineSchedule, EqualPromptsShareOnePrefill) {
     EXPECT_EQ(stats.cached_tokens, 7 * 96);
     EXPECT_EQ(stats.prefix_queries, 8);
     EXPECT_EQ(stats.prefix_hits, 7);
-    EXPECT_EQ(stats.batch_tokens.steps, static_cast<std::int64_t>(held.steps().size()));
+    EXPECT_EQ(stats.batch_tokens.steps, static_cast<std::int64_t>(held.log.steps().size()));
   }
 }
 
@@ -137,7 +127,7 @@ TEST(EngineSchedule, AShortRequestBehindALongPromptBeginsWithinThreeSteps) {
   ResponseHandle quick = t.submit(request(some_text(40, 5), 3));  // while a step runs
   held.gate.allow(3);
   EXPECT_TRUE(quick->next(far()).has_value());
-  const std::vector<FakeStep> steps = held.steps();
+  const std::vector<FakeStep> steps = held.log.steps();
   EXPECT_LE(steps.size(), 4u);
   for (const FakeStep& step : steps) EXPECT_LE(step.prefill_tokens, 32);
   held.gate.open();
@@ -153,9 +143,11 @@ TEST(EngineSchedule, ShortRequestsWithoutEndDoNotStarveALongPrompt) {
   held.gate.wait_arrived(1);
   std::vector<ResponseHandle> quick;
   for (int i = 0; i < 200; ++i) quick.push_back(t.submit(request(some_text(20, i + 2), 1)));
+  held.gate.allow(60);  // the short ones alone would fill 200
+  held.gate.wait_arrived(61);
+  EXPECT_EQ(drain(wide).finish, FinishReason::kLength) << "it comes to its end before all the short ones have";
+  EXPECT_GT(t.engine->stats().waiting, 0);
   held.gate.open();
-  EXPECT_EQ(drain(wide).finish, FinishReason::kLength);
-  EXPECT_GT(t.engine->stats().waiting, 0) << "it came to its end before all the short ones had";
   for (ResponseHandle& h : quick) EXPECT_EQ(drain(h).finish, FinishReason::kLength);
 }
 
@@ -213,10 +205,7 @@ TEST(EngineSchedule, AnAnswerThatOutgrowsTheCacheEndsForLength) {
 
 TEST(EngineSchedule, LiveWorkTakesThePlaceOfOtherWork) {
   Held held;
-  EngineOptions options;
-  options.max_running = 2;
-  options.reserved_for_live = 0;
-  EngineUnderTest t(held.options, options);
+  EngineUnderTest t(held.options, places(2));
   std::vector<Request> requests;
   std::vector<ResponseHandle> handles;
   for (int i = 0; i < 2; ++i) {
@@ -258,11 +247,7 @@ TEST(EngineSchedule, LiveWorkTakesTheRoomOfOtherWork) {
 
 TEST(EngineSchedule, AFullQueueSaysWhenToComeBack) {
   Held held;
-  EngineOptions options;
-  options.max_running = 1;
-  options.reserved_for_live = 0;
-  options.queue_capacity = 4;
-  EngineUnderTest t(held.options, options);
+  EngineUnderTest t(held.options, places(1, 4));
   EXPECT_EQ(t.engine->stats().retry_after_s, 1);
   std::vector<ResponseHandle> handles;
   handles.push_back(t.submit(request("a", 3)));

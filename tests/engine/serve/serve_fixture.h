@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// An engine on the fake model with adapter folders, and how tests drain its answers. One test's, used by its thread.
+// An engine on the fake model with adapter folders, and how tests drain its answers. One test's, used by its thread; a StepLog by any.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/guarded.h"
 #include "base/log.h"
 #include "serve/engine.h"
 #include "support/fake_model.h"
@@ -55,6 +56,32 @@ inline Request request(const std::string& prompt, int max_tokens = 12) {
   r.sampling.temperature = 0;
   return r;
 }
+
+// An engine that runs n at once, whoever sends them.
+inline EngineOptions places(int n, std::size_t queue = 256) {
+  EngineOptions options;
+  options.max_running = n;
+  options.reserved_for_live = 0;
+  options.queue_capacity = queue;
+  return options;
+}
+
+// What each step held, for tests that look back.
+class StepLog {
+ public:
+  void add(const FakeStep& step) {
+    MutexLock lock(mu_);
+    steps_.push_back(step);
+  }
+  std::vector<FakeStep> steps() const {
+    MutexLock lock(mu_);
+    return steps_;
+  }
+
+ private:
+  mutable Mutex mu_;
+  std::vector<FakeStep> steps_ SLUICE_GUARDED_BY(mu_);
+};
 
 class EngineUnderTest {
  public:
