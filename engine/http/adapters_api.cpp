@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/plain_name.h"
 #include "http/api_json.h"
 
 namespace sluice {
@@ -15,16 +16,10 @@ using Fields = FieldsOf<Json>;
 
 constexpr std::size_t kMostAtOnce = 64;
 
-bool is_adapter_name(const std::string& name) {
-  const auto letter = [](char c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); };
-  return !name.empty() && name.size() <= 64 && letter(name.front()) &&
-         std::all_of(name.begin(), name.end(), [&](char c) { return letter(c) || c == '.' || c == '_' || c == '-'; });
-}
-
 AdapterImport read_import(Fields& f) {
   AdapterImport out;
   out.name = f.text("name", "", 64);
-  if (!is_adapter_name(out.name)) {
+  if (!is_plain_name(out.name)) {
     f.refuse("name", "must begin with a letter or digit and hold letters, digits, dot, dash and underscore, at most 64");
   }
   out.path = f.text("path", "", 4096);
@@ -79,8 +74,11 @@ HttpReply AdaptersApi::add(const HttpRequest& request) {
   const auto imported = control_.import_adapters(wanted);
   if (!imported.ok()) {
     ApiError error = api_error(imported.status(), "name_in_use");
-    if (error.status == 400) error.code = "invalid_adapter", error.param = "path";
-    if (imported.code() == Code::kNotFound) error.status = 400, error.code = "invalid_adapter", error.param = "path";
+    if (error.status == 400 || imported.code() == Code::kNotFound) {
+      error.status = 400;
+      error.code = "invalid_adapter";
+      error.param = "path";
+    }
     return error_reply(error);
   }
   if (list == nullptr) return json_reply(imported_json(imported->front()), 201);

@@ -28,15 +28,6 @@ inline HttpReply failed(const Status& status, const std::string& conflict_code, 
   return error_reply(error);
 }
 
-inline ApiError bad_value(const std::string& param, const std::string& message) {
-  ApiError error;
-  error.status = 400;
-  error.code = "invalid_value";
-  error.param = param;
-  error.message = message;
-  return error;
-}
-
 template <class Json>
 Json id_json(std::int64_t value) {
   return value >= 0 ? Json(value) : Json();

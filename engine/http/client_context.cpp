@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "http/client_context.h"
 
-#include <strings.h>
-
 #include <nlohmann/json.hpp>
 
 #include "http/fields.h"
@@ -15,22 +13,9 @@ using Json = nlohmann::json;
 constexpr std::size_t kMaxConversation = 256, kMaxStream = 128;
 constexpr std::string_view kTag = "x-reef-tag-";
 
-bool same_text(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
-}
-
-ApiError bad_header(const std::string& name, const std::string& what) {
-  ApiError error;
-  error.status = 400;
-  error.code = "invalid_value";
-  error.param = name;
-  error.message = name + " " + what;
-  return error;
-}
-
 std::optional<ApiError> take_text(const HttpRequest& request, const char* name, std::size_t most, std::string* out) {
   const std::string_view value = request.header(name);
-  if (value.size() > most) return bad_header(name, "must have at most " + std::to_string(most) + " bytes");
+  if (value.size() > most) return field_error(name, "must have at most " + std::to_string(most) + " bytes");
   if (!value.empty()) *out = value;
   return std::nullopt;
 }
@@ -38,7 +23,7 @@ std::optional<ApiError> take_text(const HttpRequest& request, const char* name, 
 std::string tags_of(const HttpRequest& request) {
   Json tags = Json::object();
   for (const auto& [name, value] : request.headers) {
-    if (name.size() > kTag.size() && same_text(std::string_view(name).substr(0, kTag.size()), kTag)) {
+    if (name.size() > kTag.size() && same_name(std::string_view(name).substr(0, kTag.size()), kTag)) {
       std::string tag = name.substr(kTag.size());
       for (char& c : tag) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
       tags[tag] = value;
@@ -50,7 +35,7 @@ std::string tags_of(const HttpRequest& request) {
 }  // namespace
 
 bool means_yes(std::string_view text) {
-  return same_text(text, "1") || same_text(text, "true") || same_text(text, "yes") || same_text(text, "on");
+  return same_name(text, "1") || same_name(text, "true") || same_name(text, "yes") || same_name(text, "on");
 }
 
 std::optional<ApiError> read_client_context(const HttpRequest& request, CompletionRequest* r) {
@@ -61,10 +46,10 @@ std::optional<ApiError> read_client_context(const HttpRequest& request, Completi
         take_text(request, "X-Sluice-Stream", kMaxStream, &r->stream)}) {
     if (error) return error;
   }
-  if (same_text(turn, "main") || same_text(turn, "side")) {
-    r->turn = same_text(turn, "main") ? "main" : "side";
+  if (same_name(turn, "main") || same_name(turn, "side")) {
+    r->turn = same_name(turn, "main") ? "main" : "side";
   } else if (!turn.empty()) {
-    return bad_header("X-Turn-Type", "must be main or side");
+    return field_error("X-Turn-Type", "must be main or side");
   }
   if (r->turn.empty() && !r->conversation.empty()) r->turn = "main";
   if (request.header_count("X-Session-Done") > 0) r->conversation_done = means_yes(request.header("X-Session-Done"));

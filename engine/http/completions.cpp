@@ -17,22 +17,13 @@ constexpr auto kKeepAlive = std::chrono::seconds(15);        // of silence, then
 
 double seconds_since(Steady::time_point start) { return std::chrono::duration<double>(Steady::now() - start).count(); }
 
-ApiError bad_request(const std::string& param, const std::string& message) {
-  ApiError error;
-  error.status = 400;
-  error.code = "invalid_value";
-  error.param = param;
-  error.message = message;
-  return error;
-}
-
 // The version asked for by number: model "name@17", X-Sluice-Pin, sluice.pin. They must agree.
 std::optional<ApiError> find_pin(const OpenAiCall& call, const HttpRequest& request, std::string* name) {
   *name = call.model;
   for (const std::string& pin : {std::string(request.header("X-Sluice-Pin")), call.pin}) {
     if (pin.empty()) continue;
     if (name->find('@') != std::string::npos && *name != pin) {
-      return bad_request("sluice.pin", "Two versions are asked for, " + *name + " and " + pin + ": ask for one");
+      return bad_value("sluice.pin", "Two versions are asked for, " + *name + " and " + pin + ": ask for one");
     }
     *name = pin;
   }
@@ -213,10 +204,7 @@ HttpReply Completions::handle(const HttpRequest& request, OpenAiRoute route) {
   if (auto error = parse_openai_call(request, route, model, &call)) return fail(*error);
   auto job = std::make_shared<Job>(*this, std::move(call));
   if (!job->take_place()) {
-    ApiError error;
-    error.status = 429;
-    error.code = "queue_full";
-    error.message = "Too many requests are waiting: try again later";
+    ApiError error = make_error(429, "queue_full", "Too many requests are waiting: try again later");
     error.retry_after_s = retry_after();
     return fail(error);
   }

@@ -8,6 +8,7 @@
 
 #include "http/api_json.h"
 #include "http/fields.h"
+#include "text/utf8.h"
 
 namespace sluice {
 namespace {
@@ -28,9 +29,7 @@ std::optional<E> parse_name(const std::string& text, const char* (*name)(E), int
 // Counts characters, as people do; the JSON fields count bytes.
 std::string characters(Fields& f, const char* name, std::size_t most) {
   std::string text = f.text(name);
-  std::size_t n = 0;
-  for (const char c : text) n += (static_cast<unsigned char>(c) & 0xC0u) != 0x80u;
-  if (n > most) f.refuse(name, "must have at most " + std::to_string(most) + " characters");
+  if (count_code_points(text) > most) f.refuse(name, "must have at most " + std::to_string(most) + " characters");
   return text;
 }
 

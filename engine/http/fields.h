@@ -17,12 +17,7 @@ namespace sluice {
 std::string without_lone_surrogates(std::string json);
 
 inline ApiError field_error(const std::string& param, const std::string& what, const std::string& code = "invalid_value") {
-  ApiError error;
-  error.status = 400;
-  error.code = code;
-  error.param = param;
-  error.message = param + " " + what;
-  return error;
+  return make_error(400, code, param + " " + what, param);
 }
 
 template <class Json>
@@ -113,17 +108,13 @@ class FieldsOf {
 // The body of a request as one JSON object, or why it is none.
 template <class Json>
 std::optional<ApiError> parse_object(const HttpRequest& request, Json* out) {
-  ApiError error;
-  error.status = 400;
-  error.code = "invalid_json";
   if (const Status s = check_json_limits(request.body, "The request body"); !s.ok()) {
-    error.message = s.message();
-    return error;
+    return make_error(400, "invalid_json", s.message());
   }
   *out = Json::parse(without_lone_surrogates(request.body), nullptr, false);
   if (out->is_object()) return std::nullopt;
-  error.message = out->is_discarded() ? "The request body is not valid JSON" : "The request body must be a JSON object";
-  return error;
+  return make_error(400, "invalid_json",
+                    out->is_discarded() ? "The request body is not valid JSON" : "The request body must be a JSON object");
 }
 
 }  // namespace sluice

@@ -2,7 +2,6 @@
 #include "http/guard.h"
 
 #include <arpa/inet.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,18 +9,6 @@
 
 namespace sluice {
 namespace {
-
-ApiError refuse(int status, const std::string& code, const std::string& message) {
-  ApiError error;
-  error.status = status;
-  error.code = code;
-  error.message = message;
-  return error;
-}
-
-bool equal_nocase(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
-}
 
 // "example.org:80" -> "example.org", "[::1]:80" -> "::1".
 std::string_view without_port(std::string_view host) {
@@ -62,7 +49,7 @@ constexpr std::string_view kClientPrefix = "client:", kAdminPrefix = "admin:";
 std::string_view presented_key(const HttpRequest& request) {
   const std::string_view authorization = request.header("Authorization");
   constexpr std::string_view kBearer = "Bearer ";
-  if (authorization.size() > kBearer.size() && equal_nocase(authorization.substr(0, kBearer.size()), kBearer)) {
+  if (authorization.size() > kBearer.size() && same_name(authorization.substr(0, kBearer.size()), kBearer)) {
     return authorization.substr(kBearer.size());
   }
   const std::string_view x_api_key = request.header("x-api-key");
@@ -73,21 +60,21 @@ std::optional<ApiError> check_framing(const HttpRequest& request, std::size_t ma
   const std::size_t lengths = request.header_count("Content-Length");
   const std::size_t encodings = request.header_count("Transfer-Encoding");
   if (encodings > 0) {
-    if (encodings > 1 || lengths > 0 || !equal_nocase(request.header("Transfer-Encoding"), "chunked")) {
-      return refuse(400, "invalid_value", "Transfer-Encoding must be a single \"chunked\", without Content-Length");
+    if (encodings > 1 || lengths > 0 || !same_name(request.header("Transfer-Encoding"), "chunked")) {
+      return make_error(400, "invalid_value", "Transfer-Encoding must be a single \"chunked\", without Content-Length");
     }
     framing->chunked = true;
     return std::nullopt;
   }
-  if (lengths > 1) return refuse(400, "invalid_value", "Content-Length is given more than once");
+  if (lengths > 1) return make_error(400, "invalid_value", "Content-Length is given more than once");
   if (lengths == 0) return std::nullopt;
   const std::string_view text = request.header("Content-Length");
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), framing->length);
   if (failure == std::errc::result_out_of_range || (failure == std::errc() && framing->length > max_body)) {
-    return refuse(413, "request_too_large", "The request body is larger than " + std::to_string(max_body) + " bytes");
+    return make_error(413, "request_too_large", "The request body is larger than " + std::to_string(max_body) + " bytes");
   }
   if (failure != std::errc() || end != text.data() + text.size()) {
-    return refuse(400, "invalid_value", "Content-Length is not a number");
+    return make_error(400, "invalid_value", "Content-Length is not a number");
   }
   return std::nullopt;
 }
@@ -95,7 +82,7 @@ std::optional<ApiError> check_framing(const HttpRequest& request, std::size_t ma
 }  // namespace
 
 bool is_loopback_host(std::string_view host) {
-  if (equal_nocase(host, "localhost") || host == "::1") return true;
+  if (same_name(host, "localhost") || host == "::1") return true;
   return is_ip_literal(host) && host.substr(0, 4) == "127.";
 }
 
@@ -130,7 +117,7 @@ Guard::Guard(const GuardOptions& options) : options_(options) {
 
 bool Guard::origin_allowed(std::string_view origin) const {
   for (const std::string& allowed : options_.cors_origins) {
-    if (equal_nocase(origin, allowed)) return true;
+    if (same_name(origin, allowed)) return true;
   }
   return false;
 }
@@ -138,7 +125,7 @@ bool Guard::origin_allowed(std::string_view origin) const {
 HttpReply Guard::preflight(const HttpRequest& request, Scope scope, const std::string& methods) const {
   const std::string_view origin = request.header("Origin");
   if (!origin.empty() && (scope == Scope::kAdmin || !origin_allowed(origin))) {
-    return error_reply(refuse(403, "origin_not_allowed", "Pages of that origin may not use this route"));
+    return error_reply(make_error(403, "origin_not_allowed", "Pages of that origin may not use this route"));
   }
   HttpReply reply;
   reply.status = 204;
@@ -153,7 +140,7 @@ HttpReply Guard::preflight(const HttpRequest& request, Scope scope, const std::s
 }
 
 void Guard::add_cors(const HttpRequest& request, std::optional<Scope> scope, HttpReply* reply) const {
-  if (scope != Scope::kClient || options_.cors_origins.empty()) return;
+  if (scope != Scope::kClient) return;
   reply->headers.emplace_back("Vary", "Origin");
   const std::string_view origin = request.header("Origin");
   if (!origin_allowed(origin)) return;
@@ -165,29 +152,29 @@ void Guard::add_cors(const HttpRequest& request, std::optional<Scope> scope, Htt
 
 bool Guard::host_allowed(std::string_view host_header) const {
   const std::string_view host = without_port(host_header);
-  if (is_loopback_host(host) || equal_nocase(host, options_.host)) return true;
+  if (is_loopback_host(host) || same_name(host, options_.host)) return true;
   for (const std::string& allowed : options_.allowed_hosts) {
-    if (equal_nocase(host, allowed)) return true;
+    if (same_name(host, allowed)) return true;
   }
   // Beyond loopback a key is needed anyway, so the names under which this machine is reached are fine.
-  return !is_loopback_host(options_.host) && (is_ip_literal(host) || equal_nocase(host, own_name()));
+  return !is_loopback_host(options_.host) && (is_ip_literal(host) || same_name(host, own_name()));
 }
 
 std::optional<ApiError> Guard::check_head(const HttpRequest& request, BodyFraming* framing) const {
   std::size_t bytes = 0;
   for (const auto& [name, value] : request.headers) bytes += name.size() + value.size() + 4;
   if (request.headers.size() > options_.max_header_lines || bytes > options_.max_header_bytes) {
-    return refuse(431, "header_too_large", "The request has too many or too long headers");
+    return make_error(431, "header_too_large", "The request has too many or too long headers");
   }
   if (auto error = check_framing(request, options_.max_body_bytes, framing)) return error;
   if (!request.header("Content-Encoding").empty()) {
-    return refuse(415, "unsupported_media_type", "Compressed request bodies are not accepted: send the JSON as it is");
+    return make_error(415, "unsupported_media_type", "Compressed request bodies are not accepted: send the JSON as it is");
   }
-  if (request.header_count("Host") > 1) return refuse(400, "invalid_value", "Host is given more than once");
+  if (request.header_count("Host") > 1) return make_error(400, "invalid_value", "Host is given more than once");
   if (request.header_count("Host") == 0) {
-    if (request.version != "HTTP/1.0") return refuse(400, "invalid_value", "The Host header is missing");
+    if (request.version != "HTTP/1.0") return make_error(400, "invalid_value", "The Host header is missing");
   } else if (!host_allowed(request.header("Host"))) {
-    return refuse(403, "host_not_allowed", "This server does not answer to that Host name");
+    return make_error(403, "host_not_allowed", "This server does not answer to that Host name");
   }
   return std::nullopt;
 }
@@ -204,16 +191,16 @@ std::optional<ApiError> Guard::check_access(const HttpRequest& request, Scope sc
       admin |= same && key.admin;
     }
     if (presented.empty() || !known) {
-      return refuse(401, "invalid_api_key", "Send a valid API key as \"Authorization: Bearer KEY\"");
+      return make_error(401, "invalid_api_key", "Send a valid API key as \"Authorization: Bearer KEY\"");
     }
     if (scope == Scope::kAdmin && !admin) {
-      return refuse(403, "insufficient_scope", "This API key may only be used for completions and feedback");
+      return make_error(403, "insufficient_scope", "This API key may only be used for completions and feedback");
     }
   }
   // A page in a browser must not steer the engine: such requests carry an Origin.
   const std::string_view origin = request.header("Origin");
   if (scope == Scope::kAdmin && !origin.empty() && !origin_allowed(origin)) {
-    return refuse(403, "origin_not_allowed", "Requests of web pages may not use this route");
+    return make_error(403, "origin_not_allowed", "Requests of web pages may not use this route");
   }
   return std::nullopt;
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "http/http_head.h"
 
-#include <strings.h>
-
 #include <algorithm>
 
 namespace sluice {
@@ -10,13 +8,7 @@ namespace {
 
 constexpr std::size_t kMaxTarget = 8 << 10;
 
-ApiError refuse(const std::string& message, int status = 400, const std::string& code = "invalid_value") {
-  ApiError error;
-  error.status = status;
-  error.code = code;
-  error.message = message;
-  return error;
-}
+ApiError refuse(const std::string& message) { return make_error(400, "invalid_value", message); }
 
 bool is_token_char(char c) {
   if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')) return true;
@@ -82,12 +74,12 @@ bool read_query_string(std::string_view text, std::map<std::string, std::string>
 }
 
 std::optional<ApiError> read_target(std::string_view target, std::string* authority, HttpRequest* request) {
-  if (target.size() > kMaxTarget) return refuse("The request's address is too long", 414, "request_too_large");
+  if (target.size() > kMaxTarget) return make_error(414, "request_too_large", "The request's address is too long");
   for (const char c : target) {
     if (c <= 0x20 || c == 0x7f || c == '#') return refuse("The request's address holds a character that must be escaped");
   }
   for (const std::string_view scheme : {"http://", "https://"}) {
-    if (target.size() < scheme.size() || strncasecmp(target.data(), scheme.data(), scheme.size()) != 0) continue;
+    if (!same_name(target.substr(0, scheme.size()), scheme)) continue;
     target.remove_prefix(scheme.size());
     const auto end = std::min(target.find_first_of("/?"), target.size());
     *authority = std::string(target.substr(0, end));
@@ -195,14 +187,13 @@ std::optional<ApiError> parse_request_head(std::string_view head, HttpRequest* r
 bool wants_keep_alive(const HttpRequest& request) {
   bool close = false, keep = false;
   for (const auto& [name, value] : request.headers) {
-    if (strcasecmp(name.c_str(), "Connection") != 0) continue;
+    if (!same_name(name, "Connection")) continue;
     std::string_view rest = value;
     while (!rest.empty()) {
       const std::string_view item = rest.substr(0, rest.find(','));
       rest.remove_prefix(std::min(rest.size(), item.size() + 1));
-      const std::string word(trimmed(item));
-      close |= strcasecmp(word.c_str(), "close") == 0;
-      keep |= strcasecmp(word.c_str(), "keep-alive") == 0;
+      close |= same_name(trimmed(item), "close");
+      keep |= same_name(trimmed(item), "keep-alive");
     }
   }
   return !close && (keep || request.version == "HTTP/1.1");

@@ -8,10 +8,6 @@
 namespace sluice {
 namespace {
 
-bool same_name(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
-}
-
 const char* error_type(int status) {
   switch (status) {
     case 401: return "authentication_error";
@@ -28,6 +24,10 @@ const char* error_type(int status) {
 
 }  // namespace
 
+bool same_name(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
+}
+
 std::string_view HttpRequest::header(std::string_view name) const {
   for (const auto& [key, value] : headers) {
     if (same_name(key, name)) return value;
@@ -39,6 +39,19 @@ std::size_t HttpRequest::header_count(std::string_view name) const {
   std::size_t n = 0;
   for (const auto& header : headers) n += same_name(header.first, name) ? 1 : 0;
   return n;
+}
+
+ApiError make_error(int status, const std::string& code, const std::string& message, const std::string& param) {
+  ApiError error;
+  error.status = status;
+  error.code = code;
+  error.message = message;
+  error.param = param;
+  return error;
+}
+
+ApiError bad_value(const std::string& param, const std::string& message) {
+  return make_error(400, "invalid_value", message, param);
 }
 
 std::string error_json(const ApiError& error) {

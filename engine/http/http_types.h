@@ -15,6 +15,9 @@ namespace sluice {
 
 using HeaderList = std::vector<std::pair<std::string, std::string>>;
 
+// Equal whatever the case of ASCII letters, as names of headers, hosts and schemes are.
+bool same_name(std::string_view a, std::string_view b);
+
 struct HttpRequest {
   std::string method;             // HEAD arrives as GET
   std::string path;               // decoded, repeated slashes collapsed, no query
@@ -57,6 +60,9 @@ struct ApiError {
   HeaderList numbers;             // further members of the error object, whole numbers
 };
 
+ApiError make_error(int status, const std::string& code, const std::string& message, const std::string& param = "");
+// 400: the value of a field, header or query number can't be taken.
+ApiError bad_value(const std::string& param, const std::string& message);
 std::string error_json(const ApiError& error);  // {"error":{...}}
 HttpReply error_reply(const ApiError& error);
 // The usual mapping of a failed Status. `conflict_code`: what a kConflict means on this route.

@@ -44,27 +44,15 @@ std::optional<ApiError> LabelWriter::check_record(const FeedbackRow& row) const 
   if (row.choice == 0 || !row.record.valid()) return std::nullopt;
   const auto record = store_.record(row.record);
   if (!record || row.choice < choices_of(*record)) return std::nullopt;  // a missing one is told with the write
-  ApiError error;
-  error.status = 400;
-  error.code = "invalid_value";
-  error.param = "choice";
-  error.message = "choice " + std::to_string(row.choice) + " is not among the answers of this record";
-  return error;
+  return bad_value("choice", "choice " + std::to_string(row.choice) + " is not among the answers of this record");
 }
 
 ApiError LabelWriter::no_record(const RecordId& id) const {
-  ApiError error;
-  error.param = "record_id";
-  if (completions_.is_open(id.text)) {
-    error.status = 409;
-    error.code = "record_open";
-    error.message = "That answer is still being made: send the feedback again in a moment";
-    error.retry_after_s = 1;
-  } else {
-    error.status = 404;
-    error.code = "record_not_found";
-    error.message = "There is no record " + id.text + ": use the id that came with the answer";
+  if (!completions_.is_open(id.text)) {
+    return make_error(404, "record_not_found", "There is no record " + id.text + ": use the id that came with the answer", "record_id");
   }
+  ApiError error = make_error(409, "record_open", "That answer is still being made: send the feedback again in a moment", "record_id");
+  error.retry_after_s = 1;
   return error;
 }
 

@@ -111,8 +111,7 @@ void write_engine(std::string& out, const Control& control, const std::vector<Ve
   write_sequences(out, g, versions);
 }
 
-void write_store(std::string& out, const Store& store) {
-  const std::vector<VersionRow> versions = store.versions();
+void write_store(std::string& out, const Store& store, const std::vector<VersionRow>& versions) {
   type(out, "adapter_info", "gauge");
   if (versions.size() > kMaxVersions) {
     out += "sluice_adapter_info{adapter=\"other\",version=\"other\",state=\"other\"} " +
@@ -187,9 +186,9 @@ void Metrics::read_records(const Store& store) {
     if (last_record_ < 0) last_record_ = newest.empty() ? 0 : newest.front().seq;
     return;
   }
-  const std::vector<RecordRow> rows = store.records_after(last, kRecordsAtOnce);
+  const std::vector<AnswerTimes> rows = store.answer_times_after(last, kRecordsAtOnce);
   MutexLock lock(mu_);
-  for (const RecordRow& row : rows) {
+  for (const AnswerTimes& row : rows) {
     if (row.seq <= last_record_) continue;  // another reader counted it meanwhile
     last_record_ = row.seq;
     if (row.purpose != Purpose::kLive || !row.complete) continue;
@@ -202,8 +201,9 @@ void Metrics::read_records(const Store& store) {
 std::string Metrics::text(const Store& store, const Control& control) {
   read_records(store);
   std::string out;
-  write_engine(out, control, store.versions());
-  write_store(out, store);
+  const std::vector<VersionRow> versions = store.versions();
+  write_engine(out, control, versions);
+  write_store(out, store, versions);
   MutexLock lock(mu_);
   std::string last;
   for (const auto& [line, value] : counters_) {  // sorted, so one name's lines stand together

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "http/routes.h"
 
-#include <strings.h>
-
 #include <exception>
 #include <nlohmann/json.hpp>
 
@@ -11,16 +9,8 @@ namespace {
 
 bool is_json_type(std::string_view type) {
   constexpr std::string_view kJson = "application/json";
-  if (type.size() < kJson.size() || strncasecmp(type.data(), kJson.data(), kJson.size()) != 0) return false;
+  if (!same_name(type.substr(0, kJson.size()), kJson)) return false;
   return type.size() == kJson.size() || type[kJson.size()] == ';' || type[kJson.size()] == ' ';
-}
-
-ApiError simple_error(int status, const std::string& code, const std::string& message) {
-  ApiError error;
-  error.status = status;
-  error.code = code;
-  error.message = message;
-  return error;
 }
 
 std::string methods_of(const RouteTable::Route& route) {
@@ -80,18 +70,18 @@ std::optional<HttpReply> Routes::admit(const HttpRequest& request) const {
   if (route != nullptr && request.method == "OPTIONS") return guard_.preflight(request, route->scope, methods_of(*route));
   if (auto error = guard_.check_access(request, route == nullptr ? Scope::kClient : route->scope)) return error_reply(*error);
   if (route == nullptr) {
-    return error_reply(simple_error(404, "route_not_found", "There is no route " + request.path));
+    return error_reply(make_error(404, "route_not_found", "There is no route " + request.path));
   }
   if (route->methods.count(request.method) == 0) {
     HttpReply reply =
-        error_reply(simple_error(405, "method_not_allowed", request.path + " does not take " + request.method));
+        error_reply(make_error(405, "method_not_allowed", request.path + " does not take " + request.method));
     reply.headers.emplace_back("Allow", methods_of(*route));
     return reply;
   }
   const bool has_body = !request.header("Transfer-Encoding").empty() ||
                         (!request.header("Content-Length").empty() && request.header("Content-Length") != "0");
   if (has_body && (request.method == "POST" || request.method == "PUT") && !is_json_type(request.header("Content-Type"))) {
-    return error_reply(simple_error(415, "unsupported_media_type", "Content-Type must be application/json"));
+    return error_reply(make_error(415, "unsupported_media_type", "Content-Type must be application/json"));
   }
   return std::nullopt;
 }
@@ -103,7 +93,7 @@ HttpReply Routes::handle(const HttpRequest& request) {
     return route->methods.at(request.method)(request, parts);
   } catch (const std::exception& e) {
     log_.error("http", request.method + " " + request.path + ": " + e.what());
-    return error_reply(simple_error(500, "internal_error", "The server met an unexpected error: its log says more"));
+    return error_reply(make_error(500, "internal_error", "The server met an unexpected error: its log says more"));
   }
 }
 

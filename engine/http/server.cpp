@@ -20,14 +20,6 @@ std::string url_of(const char* scheme, const std::string& host, int port) {
   return std::string(scheme) + "://" + (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
 
-ApiError error_of(int status, const std::string& code, const std::string& message) {
-  ApiError error;
-  error.status = status;
-  error.code = code;
-  error.message = message;
-  return error;
-}
-
 // A stream's bytes on the wire.
 class ConnectionSink final : public StreamSink {
  public:
@@ -136,8 +128,8 @@ class HttpServer::Impl {
     HttpRequest request;
     request.remote_addr = peer;
     request.gone = [&connection] { return connection.peer_gone(); };
-    if (read.code() == Code::kBusy) return refuse(connection, request, error_of(431, "header_too_large", read.message()));
-    if (!read.ok()) return refuse(connection, request, error_of(400, "invalid_value", read.message()));
+    if (read.code() == Code::kBusy) return refuse(connection, request, make_error(431, "header_too_large", read.message()));
+    if (!read.ok()) return refuse(connection, request, make_error(400, "invalid_value", read.message()));
     if (auto error = parse_request_head(head, &request)) return refuse(connection, request, *error);
     const bool head_only = request.method == "HEAD";
     if (head_only) request.method = "GET";
@@ -156,7 +148,7 @@ class HttpServer::Impl {
     const Status body = connection.read_body(framing.chunked, framing.length, options_.max_body_bytes, &request.body);
     if (!body.ok()) {
       const bool large = body.code() == Code::kBusy;
-      return refuse(connection, request, error_of(large ? 413 : 400, large ? "request_too_large" : "invalid_value", body.message()),
+      return refuse(connection, request, make_error(large ? 413 : 400, large ? "request_too_large" : "invalid_value", body.message()),
                     head_only);
     }
     connection.must_close = !keep;
@@ -169,7 +161,7 @@ class HttpServer::Impl {
 
   bool send(Connection& connection, const HttpRequest& request, HttpReply reply, bool head_only) {
     routes_.count_error(reply);
-    guard_.add_cors(request, routes_.scope_of(request.path), &reply);
+    if (!options_.cors_origins.empty()) guard_.add_cors(request, routes_.scope_of(request.path), &reply);
     const std::string_view id = request.header("x-request-id");
     reply.headers.emplace_back("x-request-id", id.empty() ? "req_" + RecordId::make().text.substr(4) : std::string(id.substr(0, 256)));
     if (!reply.stream) {

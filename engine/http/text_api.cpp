@@ -6,6 +6,7 @@
 #include "http/api_json.h"
 #include "http/openai.h"
 #include "text/chat_template.h"
+#include "text/utf8.h"
 
 namespace sluice {
 namespace {
@@ -13,19 +14,9 @@ namespace {
 using Json = nlohmann::json;
 using Fields = FieldsOf<Json>;
 
-bool is_utf8(std::string_view bytes) {
-  // The writer of the JSON library knows: it replaces what is none.
-  try {
-    (void)Json(std::string(bytes)).dump();
-    return true;
-  } catch (const Json::exception&) {
-    return false;
-  }
-}
-
 // A string, or the bytes where they are no text by themselves.
 Json piece_json(std::string_view piece) {
-  if (is_utf8(piece)) return std::string(piece);
+  if (is_valid_utf8(piece)) return std::string(piece);
   Json bytes = Json::array();
   for (const char c : piece) bytes.push_back(static_cast<unsigned char>(c));
   return bytes;
@@ -79,7 +70,7 @@ HttpReply TextApi::detokenize(const HttpRequest& request) const {
     }
     ids.push_back(static_cast<TokenId>(*id));
   }
-  return json_reply(Json{{"content", service_.tokenizer().decode(ids, skip_special)}});
+  return json_reply(Json{{"content", service_.tokenizer().decode_text(ids, skip_special)}});
 }
 
 HttpReply TextApi::apply_template(const HttpRequest& request) const {

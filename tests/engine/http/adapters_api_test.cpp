@@ -7,12 +7,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-class AdaptersApiTest : public HttpTest {
- protected:
-  std::string remove(const std::string& path) const {
-    return raw("DELETE /sluice/v1/adapters/" + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-  }
-};
+class AdaptersApiTest : public HttpTest {};
 
 TEST_F(AdaptersApiTest, FoldersBecomeCandidates) {
   start();
@@ -44,16 +39,16 @@ TEST_F(AdaptersApiTest, WhatCannotBeTakenIsNamed) {
 TEST_F(AdaptersApiTest, DeletingPrunesWhereTheStateAllowsIt) {
   start();
   const VersionId first = store_.new_version(), second = store_.new_version();
-  EXPECT_THAT(remove("test"), HasSubstr("illegal_transition"));  // candidates are rejected first
+  EXPECT_THAT(del("/sluice/v1/adapters/test"), HasSubstr("illegal_transition"));  // candidates are rejected first
   ASSERT_TRUE(store_->set_version_state(first, VersionState::kSuperseded).ok());
-  EXPECT_THAT(remove("test/versions/" + std::to_string(first.value)), HasSubstr("202 Accepted"));
+  EXPECT_THAT(del("/sluice/v1/adapters/test/versions/" + std::to_string(first.value)), HasSubstr("202 Accepted"));
   EXPECT_EQ(store_->version(first)->state, VersionState::kPruned);
   EXPECT_EQ(store_->version(second)->state, VersionState::kCandidate);
-  EXPECT_THAT(remove("test/versions/" + std::to_string(first.value)), HasSubstr("model_not_found"));
-  EXPECT_THAT(remove("none"), HasSubstr("model_not_found"));
-  EXPECT_THAT(remove("base/versions/0"), HasSubstr("model_not_found"));
+  EXPECT_THAT(del("/sluice/v1/adapters/test/versions/" + std::to_string(first.value)), HasSubstr("model_not_found"));
+  EXPECT_THAT(del("/sluice/v1/adapters/none"), HasSubstr("model_not_found"));
+  EXPECT_THAT(del("/sluice/v1/adapters/base/versions/0"), HasSubstr("model_not_found"));
   ASSERT_TRUE(store_->set_version_state(second, VersionState::kSuperseded).ok());
-  EXPECT_THAT(remove("test"), HasSubstr("\"state\":\"pruned\""));
+  EXPECT_THAT(del("/sluice/v1/adapters/test"), HasSubstr("\"state\":\"pruned\""));
 }
 
 }  // namespace

@@ -9,11 +9,6 @@ using ::testing::HasSubstr;
 
 class CompatTest : public HttpTest {
  protected:
-  static FakeModelOptions answering(const std::string& text) {
-    FakeModelOptions model;
-    model.answer = [text](VersionId, const std::vector<TokenId>&) { return text; };
-    return model;
-  }
   // As an editor asks: streamed, Bearer and api-key, no id of its own.
   std::string autocomplete(const std::string& prompt) {
     const Streamed got = stream("/v1/completions",
@@ -44,7 +39,7 @@ class CompatTest : public HttpTest {
 };
 
 TEST_F(CompatTest, AnEditorsSubmitFindsItsRecord) {
-  start(answering("  return a;\n}"));
+  start(says("  return a;\n}"));
   const std::string id = autocomplete("<fim>int a");
   const Got got = post("/api/training/submit", event("c-1", "<fim>int a", "return a;", true));
   ASSERT_EQ(got.status, 200) << got.body;
@@ -66,7 +61,7 @@ TEST_F(CompatTest, AnEditorsSubmitFindsItsRecord) {
 }
 
 TEST_F(CompatTest, AcceptedMayBeANumberAndItsLackIsNamed) {
-  start(answering("x = 1"));
+  start(says("x = 1"));
   const std::string id = autocomplete("p");
   for (const json& accepted : {json(0), json(0.5), json(1.0)}) {
     EXPECT_EQ(post("/api/training/submit", event("n" + accepted.dump(), "p", "x = 1", accepted)).status, 200);
@@ -92,7 +87,7 @@ TEST_F(CompatTest, AcceptedMayBeANumberAndItsLackIsNamed) {
 }
 
 TEST_F(CompatTest, TheContinueHookTakesCompletionsOnly) {
-  start(answering("x = 1"));
+  start(says("x = 1"));
   const std::string id = autocomplete("p");
   json data = event("h-1", "p", "x = 1", false);
   data["completionOptions"] = {{"temperature", 0.01}};
@@ -112,16 +107,12 @@ TEST_F(CompatTest, TheContinueHookTakesCompletionsOnly) {
 
 // The user types on: the editor drops the connection, and shows what it had.
 TEST_F(CompatTest, ADroppedCompletionIsMatchedByItsText) {
-  FakeModelOptions model = answering("abcdefghijklmnopqrstuvwxyz");
+  FakeModelOptions model = says("abcdefghijklmnopqrstuvwxyz");
   model.on_step = [this](const testing::FakeStep&) { return gate_.pass(); };
   start(std::move(model));
-  const std::string body = json{{"prompt", "p"}, {"max_tokens", 26}, {"stream", true}}.dump();
-  const int fd = connect_raw();
-  send_raw(fd, post_head("/v1/completions", "Content-Length: " + std::to_string(body.size()) + "\r\n") + body);
+  const int fd = open_post("/v1/completions", {{"prompt", "p"}, {"max_tokens", 26}, {"stream", true}});
   gate_.allow(4);
-  std::string seen;
-  char c;
-  while (seen.find("\"b\"") == std::string::npos && ::recv(fd, &c, 1, 0) == 1) seen += c;
+  read_until(fd, "\"b\"");
   ::close(fd);
   gate_.open();
   wait_running(0);

@@ -16,12 +16,6 @@ class EventsTest : public HttpTest {
                      (last_id.empty() ? "" : "Last-Event-ID: " + last_id + "\r\n") + "\r\n");
     return fd;
   }
-  static std::string read_until(int fd, const std::string& end) {
-    std::string out;
-    char c;
-    while (out.find(end) == std::string::npos && ::recv(fd, &c, 1, 0) == 1) out += c;
-    return out;
-  }
   // The id of the last event whose frame stands in `text`: others, such as log lines, may have come before the one looked for.
   static std::string id_in(const std::string& text) {
     const auto at = text.rfind("\nid: ") == std::string::npos ? text.find("id: ") : text.rfind("\nid: ") + 1;

@@ -14,11 +14,6 @@ class FeedbackApiTest : public HttpTest {
     return post(path, body).body["sluice"]["record_id"];
   }
   Got label(const json& body, HttpHeaders headers = {}) { return post("/sluice/v1/feedback", body, std::move(headers)); }
-  static FakeModelOptions answering(const std::string& text) {
-    FakeModelOptions model;
-    model.answer = [text](VersionId, const std::vector<TokenId>&) { return text; };
-    return model;
-  }
 };
 
 TEST_F(FeedbackApiTest, BoundsCountCharacters) {
@@ -72,7 +67,7 @@ TEST_F(FeedbackApiTest, OnlyTheFirstChoiceTrains) {
 }
 
 TEST_F(FeedbackApiTest, ByText) {
-  start(answering("  return 0;\n}"));
+  start(says("  return 0;\n}"));
   const std::string id = answer({{"prompt", "int main"}, {"max_tokens", 20}}, "/v1/completions");
   const auto by_text = [&](const std::string& prompt, const std::string& completion) {
     return label({{"match", {{"prompt", prompt}, {"completion", completion}}}, {"kind", "accept"}});
@@ -96,7 +91,7 @@ TEST_F(FeedbackApiTest, ByText) {
 }
 
 TEST_F(FeedbackApiTest, TextOfAnUnstoredRecordIsNeverMatched) {
-  start(answering("secret"));
+  start(says("secret"));
   json body = {{"prompt", "p"}, {"store", false}};
   answer(body, "/v1/completions");
   const auto records = store_->records({}, 0, 10);

@@ -289,6 +289,23 @@ class HttpTest : public ::testing::Test {
   static std::string post_head(const std::string& path, const std::string& more) {
     return "POST " + path + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" + more + "\r\n";
   }
+  // A request whose answer is not waited for: the connection it comes on, for the test to read and to close.
+  int open_post(const std::string& path, const json& body, const std::string& more = "") const {
+    const std::string text = body.dump();
+    const int fd = connect_raw();
+    send_raw(fd, post_head(path, more + "Content-Length: " + std::to_string(text.size()) + "\r\n") + text);
+    return fd;
+  }
+  // What comes up to `end` and with it, not a byte more: all there is where the server closes before.
+  static std::string read_until(int fd, const std::string& end) {
+    std::string out;
+    char c;
+    while (out.find(end) == std::string::npos && ::recv(fd, &c, 1, 0) == 1) out += c;
+    return out;
+  }
+  std::string del(const std::string& path) const {
+    return raw("DELETE " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+  }
   void wait_running(std::int64_t n) {
     while (engine_->stats().running + engine_->stats().waiting != n) std::this_thread::yield();
   }
@@ -297,6 +314,16 @@ class HttpTest : public ::testing::Test {
   std::string post_raw(const std::string& path, const json& body) const {
     const std::string text = body.dump();
     return raw(post_head(path, "Connection: close\r\nContent-Length: " + std::to_string(text.size()) + "\r\n") + text);
+  }
+  // A batch of this one record, as the trainer takes it.
+  BatchId batch_of(const std::string& record) {
+    BatchRow batch;
+    batch.session = control_->session_.get();
+    batch.records = {{record}};
+    batch.rewards = batch.advantages = batch.weights = {1.0};
+    const auto added = store_->add_batch(batch, {}, {});
+    EXPECT_TRUE(added.ok()) << added.status().message();
+    return added.ok() ? *added : BatchId();
   }
   RecordRow record_of(const json& answer) {
     const auto row = store_->record({answer["sluice"]["record_id"].get<std::string>()});

@@ -11,10 +11,7 @@ class LeavingTest : public HttpTest {
  protected:
   int send(json body, bool streamed) const {
     body["stream"] = streamed;
-    const std::string text = body.dump();
-    const int fd = connect_raw();
-    send_raw(fd, post_head("/v1/completions", "Content-Length: " + std::to_string(text.size()) + "\r\n") + text);
-    return fd;
+    return open_post("/v1/completions", body);
   }
   std::int64_t cancelled() {
     const std::string text = get("/metrics").response.body;

@@ -315,12 +315,8 @@ TEST_F(ProtocolTest, SilentStreamsAreKeptAlive) {
   start(gated(), options);
   json body = chat("x");
   body["stream"] = true;
-  const std::string text = body.dump();
-  const int fd = connect_raw();
-  send_raw(fd, post_head("/v1/chat/completions", "Connection: close\r\nContent-Length: " + std::to_string(text.size()) + "\r\n") + text);
-  std::string answer;
-  char c;
-  while (answer.find(": keep-alive\n\n") == std::string::npos && ::recv(fd, &c, 1, 0) == 1) answer += c;
+  const int fd = open_post("/v1/chat/completions", body, "Connection: close\r\n");
+  std::string answer = read_until(fd, ": keep-alive\n\n");
   EXPECT_THAT(answer, HasSubstr(": keep-alive\n\n"));
   EXPECT_THAT(answer, Not(HasSubstr("data:")));
   gate_.open();

@@ -12,17 +12,6 @@ using ::testing::StartsWith;
 class RecordsTest : public HttpTest {
  protected:
   std::string answer(const std::string& text) { return post("/v1/chat/completions", chat(text)).body["sluice"]["record_id"]; }
-  std::string remove(const std::string& id) const {
-    return raw("DELETE /sluice/v1/records/" + id + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-  }
-  void batch_of(const std::string& id) {
-    BatchRow batch;
-    batch.session = control_->session_.get();
-    batch.records = {{id}};
-    batch.rewards = batch.advantages = batch.weights = {1.0};
-    batch_ = store_->add_batch(batch, {}, {}).value();
-  }
-  BatchId batch_;
 };
 
 TEST_F(RecordsTest, RedactingTakesTheContentAndKeepsTheRow) {
@@ -58,11 +47,11 @@ TEST_F(RecordsTest, DeletingTakesTheRowWithItsLabels) {
   start();
   const std::string id = answer("gone soon");
   post("/sluice/v1/feedback", {{"record_id", id}, {"kind", "accept"}});
-  EXPECT_THAT(remove(id), HasSubstr("\"deleted\":true"));
+  EXPECT_THAT(del("/sluice/v1/records/" + id), HasSubstr("\"deleted\":true"));
   EXPECT_EQ(get("/sluice/v1/records/" + id).code(), "record_not_found");
   EXPECT_EQ(get("/sluice/v1/records?text=gone").body["data"].size(), 0u);
   EXPECT_EQ(post("/sluice/v1/feedback", {{"record_id", id}, {"kind", "accept"}}).code(), "record_not_found");
-  EXPECT_THAT(remove(id), HasSubstr("record_not_found"));
+  EXPECT_THAT(del("/sluice/v1/records/" + id), HasSubstr("record_not_found"));
   EXPECT_EQ(post("/sluice/v1/records/rec_none/redact", json::object()).code(), "record_not_found");
   EXPECT_TRUE(store_->verify().empty());
 }
@@ -71,13 +60,13 @@ TEST_F(RecordsTest, WhatTrainedIsSaidWithTheVersionsThatLearntFromIt) {
   start();
   const std::string id = answer("taught");
   post("/sluice/v1/feedback", {{"record_id", id}, {"kind", "accept"}});
-  batch_of(id);
+  const BatchId batch = batch_of(id);
   // In the trainer's hand: neither.
-  EXPECT_THAT(remove(id), HasSubstr("illegal_transition"));
+  EXPECT_THAT(del("/sluice/v1/records/" + id), HasSubstr("illegal_transition"));
   EXPECT_EQ(post("/sluice/v1/records/" + id + "/redact", json::object()).status, 409);
   StepRow step;
   step.session = control_->session_.get();
-  step.batch = batch_;
+  step.batch = batch;
   step.number = 1;
   const StepId made = store_->add_step(step, {}).value();
   VersionRow version;
@@ -94,7 +83,7 @@ TEST_F(RecordsTest, WhatTrainedIsSaidWithTheVersionsThatLearntFromIt) {
   EXPECT_EQ(g.body["learnt_by"], json({version.id.value}));
   EXPECT_THAT(g.body["training"].get<std::string>(), HasSubstr("roll back"));
   EXPECT_EQ(get("/sluice/v1/records/" + id).body["fate"], "trained");
-  EXPECT_THAT(remove(id), HasSubstr("\"deleted\":true"));
+  EXPECT_THAT(del("/sluice/v1/records/" + id), HasSubstr("\"deleted\":true"));
   EXPECT_TRUE(store_->verify().empty());
 }
 
@@ -102,13 +91,9 @@ TEST_F(RecordsTest, AnOpenAnswerIsNotForgottenYet) {
   start(gated());
   json body = prompt("p");
   body["stream"] = true;
-  const std::string text = body.dump();
-  const int fd = connect_raw();
-  send_raw(fd, post_head("/v1/completions", "Content-Length: " + std::to_string(text.size()) + "\r\n") + text);
+  const int fd = open_post("/v1/completions", body);
   gate_.allow(1);
-  std::string head;
-  char c;
-  while (head.find("\r\n\r\n") == std::string::npos && ::recv(fd, &c, 1, 0) == 1) head += c;
+  const std::string head = read_until(fd, "\r\n\r\n");
   const auto at = head.find("rec_");
   ASSERT_NE(at, std::string::npos) << head;
   const Got g = post("/sluice/v1/records/" + head.substr(at, 30) + "/redact", json::object());

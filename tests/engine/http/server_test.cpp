@@ -17,10 +17,7 @@ TEST_F(HttpTest, KeepAliveHasNoCount) {
   const int fd = connect_raw();
   for (int i = 0; i < 100; ++i) {
     send_raw(fd, "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    std::string answer;
-    char c;
-    while (answer.find("\"ok\"}") == std::string::npos && ::recv(fd, &c, 1, 0) == 1) answer += c;
-    ASSERT_THAT(answer, StartsWith("HTTP/1.1 200")) << i;
+    ASSERT_THAT(read_until(fd, "\"ok\"}"), StartsWith("HTTP/1.1 200")) << i;
   }
   ::close(fd);
 }
@@ -167,10 +164,8 @@ TEST_F(HttpTest, LeavingFreesTheSlot) {
     json body = prompt("p");
     body["max_tokens"] = 400;
     body["stream"] = streamed;
-    const std::string text = body.dump();
     const std::size_t before = store_->records({}, 0, 10).size();  // counted first: the server may see the end at once
-    const int fd = connect_raw();
-    send_raw(fd, post_head("/v1/completions", "Content-Length: " + std::to_string(text.size()) + "\r\n") + text);
+    const int fd = open_post("/v1/completions", body);
     gate_.wait_arrived(steps + 1);  // it was admitted: from here on there will be a record
     gate_.allow(1);
     ::close(fd);

@@ -39,11 +39,7 @@ TEST_F(SluiceApiTest, FeedbackSaysWhatWillHappen) {
   EXPECT_EQ(label({{"record_id", id}, {"kind", "reject"}}, {{"Idempotency-Key", "k2"}}).body["state"], "duplicate");
   EXPECT_EQ(label({{"record_id", answer("held")}, {"kind", "accept"}}).body["state"], "held_out");
 
-  BatchRow batch;
-  batch.session = control_->session_.get();
-  batch.records = {{id}};
-  batch.rewards = batch.advantages = batch.weights = {1.0};
-  ASSERT_TRUE(store_->add_batch(batch, {}, {}).ok());
+  ASSERT_TRUE(batch_of(id).valid());
   EXPECT_EQ(label({{"record_id", id}, {"kind", "accept"}}).body["state"], "consumed");
   const Got list = get("/sluice/v1/feedback?record_id=" + id);
   ASSERT_EQ(list.body["data"].size(), 3u);
@@ -90,32 +86,21 @@ TEST_F(SluiceApiTest, LabelsCanBeTakenBack) {
   const std::string id = answer();
   const auto feedback = label({{"record_id", id}, {"kind", "accept"}}).body["feedback_id"].get<std::int64_t>();
   const std::string path = "/sluice/v1/feedback/" + std::to_string(feedback);
-  const auto remove = [&](const std::string& at) {
-    return raw("DELETE " + at + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-  };
-  EXPECT_THAT(remove(path), HasSubstr("\"retracted\":true"));
-  EXPECT_THAT(remove("/sluice/v1/feedback/999"), HasSubstr("404 Not Found"));
-  EXPECT_THAT(remove("/sluice/v1/feedback/abc"), HasSubstr("404 Not Found"));
+  EXPECT_THAT(del(path), HasSubstr("\"retracted\":true"));
+  EXPECT_THAT(del("/sluice/v1/feedback/999"), HasSubstr("404 Not Found"));
+  EXPECT_THAT(del("/sluice/v1/feedback/abc"), HasSubstr("404 Not Found"));
   const auto second = label({{"record_id", id}, {"kind", "accept"}}).body["feedback_id"].get<std::int64_t>();
-  BatchRow batch;
-  batch.session = control_->session_.get();
-  batch.records = {{id}};
-  batch.rewards = batch.advantages = batch.weights = {1.0};
-  ASSERT_TRUE(store_->add_batch(batch, {}, {}).ok());
-  EXPECT_THAT(remove("/sluice/v1/feedback/" + std::to_string(second)), HasSubstr("feedback_consumed"));
+  ASSERT_TRUE(batch_of(id).valid());
+  EXPECT_THAT(del("/sluice/v1/feedback/" + std::to_string(second)), HasSubstr("feedback_consumed"));
 }
 
 TEST_F(SluiceApiTest, FeedbackOnAnOpenAnswerMayBeSentAgain) {
   start(gated());
   json body = prompt("p");
   body["stream"] = true;
-  const std::string text = body.dump();
-  const int fd = connect_raw();
-  send_raw(fd, post_head("/v1/completions", "Content-Length: " + std::to_string(text.size()) + "\r\n") + text);
+  const int fd = open_post("/v1/completions", body);
   gate_.allow(2);
-  std::string head;
-  char c;
-  while (head.find("\r\n\r\n") == std::string::npos && ::recv(fd, &c, 1, 0) == 1) head += c;
+  const std::string head = read_until(fd, "\r\n\r\n");
   const auto at = head.find("rec_");
   ASSERT_NE(at, std::string::npos) << head;
   const Got g = label({{"record_id", head.substr(at, 30)}, {"kind", "accept"}});
