@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "base/durable_file.h"
 #include "base/json_limits.h"
 #include "base/sha256.h"
 #include "model/format/safetensors.h"
+#include "model/format/safetensors_folder.h"
 #include "model/kernels/dequant.h"
 #include "model/peft_config.h"
 #include "model/peft_folder.h"
@@ -22,17 +20,6 @@ constexpr const char* kConfigFile = "adapter_config.json";
 constexpr const char* kTensorFile = "adapter_model.safetensors";
 constexpr const char* kProvenanceFile = "sluice_provenance.json";
 constexpr const char* kPrefix = "base_model.model.";
-
-Result<std::string> read_text(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return not_found(path + " can't be opened");
-  in.seekg(0, std::ios::end);
-  if (in.tellg() > static_cast<std::streamoff>(JsonLimits{}.max_bytes)) return invalid_argument(path + " is larger than 32 MiB");
-  in.seekg(0);
-  std::string text(std::istreambuf_iterator<char>(in), {});
-  if (in.bad()) return unavailable(path + " can't be read");
-  return text;
-}
 
 Status write_text(const std::string& path, const std::string& text) {
   const std::span<const std::byte> part = std::as_bytes(std::span(text));
@@ -158,7 +145,7 @@ class PeftLoader final : public AdapterLoader {
 
 Result<LoraData> read_peft_folder(const std::string& folder, const ModelConfig& config) {
   const std::string config_path = folder + "/" + kConfigFile, tensor_path = folder + "/" + kTensorFile;
-  SLUICE_ASSIGN_OR_RETURN(const std::string text, read_text(config_path));
+  SLUICE_ASSIGN_OR_RETURN(const std::string text, read_model_text(config_path));
   SLUICE_ASSIGN_OR_RETURN(const PeftConfig peft, parse_peft_config(text, config_path));
   SLUICE_ASSIGN_OR_RETURN(const std::shared_ptr<const SafetensorsFile> file, SafetensorsFile::open(tensor_path));
   SLUICE_ASSIGN_OR_RETURN(LoraData data, Binder(*file, peft, config).run());
@@ -201,7 +188,7 @@ Status write_provenance(const std::string& folder, const std::string& base_hash,
 
 Status check_provenance(const std::string& folder, const std::string& base_hash) {
   const std::string path = folder + "/" + kProvenanceFile;
-  const Result<std::string> text = read_text(path);
+  const Result<std::string> text = read_model_text(path);
   if (!text.ok()) return text.code() == Code::kNotFound ? Status() : text.status();
   SLUICE_RETURN_IF_ERROR(check_json_limits(*text, path));
   const nlohmann::json j = nlohmann::json::parse(*text, nullptr, false);

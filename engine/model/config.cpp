@@ -44,9 +44,7 @@ class Keys {
 };
 
 Result<ModelFamily> family_of(const GgufFile& file, const std::string& architecture) {
-  if (architecture == "llama") return ModelFamily::kLlama;
-  if (architecture == "qwen2") return ModelFamily::kQwen2;
-  if (architecture == "qwen3") return ModelFamily::kQwen3;
+  if (const auto family = model_family(architecture)) return *family;
   return invalid_argument(file.path() + ": architecture \"" + architecture +
                           "\" is not supported; Sluice runs llama, qwen2 and qwen3");
 }
@@ -80,6 +78,13 @@ Status refuse_variants(const Keys& keys, const ModelConfig& c) {
 }
 
 }  // namespace
+
+std::optional<ModelFamily> model_family(std::string_view name) {
+  if (name == "llama") return ModelFamily::kLlama;
+  if (name == "qwen2") return ModelFamily::kQwen2;
+  if (name == "qwen3") return ModelFamily::kQwen3;
+  return std::nullopt;
+}
 
 Status check_heads(const ModelConfig& c, const std::string& where, const std::string& kv_heads_key,
                    const std::string& head_dim_key) {

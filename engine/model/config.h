@@ -16,6 +16,8 @@
 namespace sluice {
 
 enum class ModelFamily { kLlama, kQwen2, kQwen3 };
+// By the name that both file formats use for it; nothing for one that Sluice does not run.
+std::optional<ModelFamily> model_family(std::string_view name);
 
 // The seven linear layers of a block, in the order LayerWeights keeps them.
 enum class Linear { kQ, kK, kV, kO, kGate, kUp, kDown };

@@ -82,15 +82,11 @@ class JsonKeys {
 
 Status read_family(const JsonKeys& keys, ModelConfig& c) {
   SLUICE_ASSIGN_OR_RETURN(c.architecture, keys.text_or("model_type", ""));
-  if (c.architecture == "llama") {
-    c.family = ModelFamily::kLlama;
-  } else if (c.architecture == "qwen2") {
-    c.family = ModelFamily::kQwen2;
-  } else if (c.architecture == "qwen3") {
-    c.family = ModelFamily::kQwen3;
-  } else {
+  const auto family = model_family(c.architecture);
+  if (!family) {
     return keys.bad("model_type", "is \"" + c.architecture + "\", which is not supported; Sluice runs llama, qwen2 and qwen3");
   }
+  c.family = *family;
   return {};
 }
 

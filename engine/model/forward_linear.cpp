@@ -66,7 +66,7 @@ void ForwardPass::apply_integer(int layer, const ActivationBlocks& activations, 
   const std::int64_t grain = std::max(kOutputGrain, kTaskWork * 2 / std::max<std::int64_t>(work, 1));
   const std::int64_t piece = pool_.piece_of(total, grain), pieces = (total + piece - 1) / piece;
   std::int64_t tasks = 0, down_piece = 1, downs = 0;
-  if (any_adapter_) {
+  if (lora_rank_ > 0) {
     const std::int64_t count = static_cast<std::int64_t>(outputs.size());
     grow(lora_hidden_, count * integer_rows_ * lora_rank_);
     tasks = count * integer_rows_ * 2;
@@ -98,7 +98,7 @@ void ForwardPass::integer_rows(int layer, const ActivationBlocks& activations, s
     if (first >= last) continue;
     float* y = outputs[o].y;
     const auto each_module = [&](const auto& fn) {
-      for (std::int64_t r = 0; any_adapter_ && r < integer_rows_; ++r) {
+      for (std::int64_t r = 0; lora_rank_ > 0 && r < integer_rows_; ++r) {
         const LoraAdapter* adapter = rows_[size(r)].adapter;
         const LoraAdapter::Module* m = adapter == nullptr ? nullptr : adapter->module(layer, outputs[o].linear);
         if (m != nullptr) fn(r, *m);
@@ -109,7 +109,7 @@ void ForwardPass::integer_rows(int layer, const ActivationBlocks& activations, s
     for (std::int64_t r = 0; w.bias != nullptr && r < integer_rows_; ++r) {
       add_in_place(w.bias + first, last - first, y + r * w.rows + first);
     }
-    if (any_adapter_) WorkPool::wait_for_zero(downs_left_);
+    if (lora_rank_ > 0) WorkPool::wait_for_zero(downs_left_);
     each_module([&](std::int64_t r, const LoraAdapter::Module& m) {
       lora_up(lora_hidden_.data() + (static_cast<std::int64_t>(o) * integer_rows_ + r) * lora_rank_, m.b_t.data(), w.rows,
               m.rank, m.scale, first, last, y + r * w.rows);

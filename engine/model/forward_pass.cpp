@@ -32,7 +32,6 @@ void ForwardPass::plan(std::span<const PassPiece> pieces) {
   rows_.clear();
   chunks_.clear();
   first_row_.assign(pieces.size(), 0);
-  any_adapter_ = false;
   lora_rank_ = 0;
   for (const bool integer : {true, false}) {
     for (std::size_t i = 0; i < pieces.size(); ++i) {
@@ -41,10 +40,7 @@ void ForwardPass::plan(std::span<const PassPiece> pieces) {
       first_row_[i] = static_cast<int>(rows_.size());
       if (!integer) chunks_.push_back({first_row_[i], p.count, p.adapter});
       for (int t = 0; t < p.count; ++t) rows_.push_back({p.first_position + t, p.blocks, p.adapter});
-      if (integer && p.adapter != nullptr) {
-        any_adapter_ = true;
-        lora_rank_ = std::max(lora_rank_, p.adapter->rank());
-      }
+      if (integer && p.adapter != nullptr) lora_rank_ = std::max(lora_rank_, p.adapter->rank());
     }
     if (integer) integer_rows_ = static_cast<int>(rows_.size());
   }

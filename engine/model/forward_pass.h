@@ -102,11 +102,10 @@ class ForwardPass {
   std::vector<Chunk> chunks_;
   std::vector<int> first_row_;  // of each piece
   int integer_rows_ = 0;
-  bool any_adapter_ = false;  // among the integer rows
 
   std::vector<float> x_, normed_, q_, k_, v_, attended_, projected_, gate_, up_, cos_sin_;
   std::vector<float> lora_hidden_;  // [outputs][integer rows][rank]
-  int lora_rank_ = 0;               // largest of the step
+  int lora_rank_ = 0;               // largest among the integer rows of the step; 0 = no adapter there
   std::atomic<std::int64_t> downs_left_{0};  // pieces of lora_hidden_ that aren't written yet
   ActivationBlocks hidden_blocks_, attention_blocks_, ffn_blocks_, head_blocks_, many_blocks_;
   std::vector<AttentionState> attention_;  // one a core

@@ -14,7 +14,6 @@ namespace sluice {
 
 TransformerContext::TransformerContext(std::shared_ptr<const TransformerWeights> weights, const ContextOptions& options)
     : weights_(std::move(weights)),
-      options_(options),
       cache_({weights_->config.layers, weights_->config.kv_heads, weights_->config.head_dim}, options.kv_tokens,
              options.prefix_cache),
       pool_(std::max(options.threads, 1)),
@@ -186,8 +185,10 @@ void TransformerContext::score(const StepInput& input, StepOutput& output) {
         for (std::int64_t t = begin; t < end; ++t) {
           const float* z = logits + t * vocab;
           const std::size_t at = static_cast<std::size_t>(first + t);
-          result.scores[at] = z[item.score_targets[at]] * inverse - log_sum_exp(z, vocab, inverse);
-          if (item.score_top >= 0) result.tops[at] = top_logprobs(z, vocab, log_sum_exp(z, vocab), item.score_top);
+          const float log_z = log_sum_exp(z, vocab, inverse);
+          result.scores[at] = z[item.score_targets[at]] * inverse - log_z;
+          if (item.score_top < 0) continue;
+          result.tops[at] = top_logprobs(z, vocab, inverse == 1.0f ? log_z : log_sum_exp(z, vocab), item.score_top);
         }
       });
     }

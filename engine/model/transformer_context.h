@@ -47,7 +47,6 @@ class TransformerContext final : public ModelContext {
   void score(const StepInput& input, StepOutput& output);
 
   const std::shared_ptr<const TransformerWeights> weights_;
-  const ContextOptions options_;
   KvCache cache_;
   WorkPool pool_;
   ForwardPass pass_;

@@ -21,7 +21,7 @@ class ByteBpe final : public SubwordModel {
     nfc_ = vocabulary.nfc.value_or(pre_->nfc());
     ignore_merges_ = vocabulary.ignore_merges.value_or(pre_->ignore_merges());
     read_tokens(vocabulary);
-    return read_merges(vocabulary);
+    return read_merges(vocabulary, alphabet_to_bytes, merges_);
   }
 
   std::string normalize(std::string_view text, TextPlace) const override {
@@ -66,26 +66,6 @@ class ByteBpe final : public SubwordModel {
       std::int32_t& slot = byte_ids_[static_cast<unsigned char>(pieces_[i][0])];
       if (slot < 0) slot = id;
     }
-  }
-
-  Status read_merges(const Vocabulary& vocabulary) {
-    merges_.reserve(vocabulary.merges.size());
-    std::string left;
-    std::string right;
-    std::int32_t rank = 0;
-    for (const std::string& merge : vocabulary.merges) {
-      const std::size_t space = merge.find(' ', 1);
-      const bool split = space != std::string::npos && alphabet_to_bytes(std::string_view(merge).substr(0, space), left) &&
-                         alphabet_to_bytes(std::string_view(merge).substr(space + 1), right);
-      const auto a = split ? find(left) : std::nullopt;
-      const auto b = split ? find(right) : std::nullopt;
-      const auto joined = split ? find(left + right) : std::nullopt;
-      if (!a || !b || !joined) {
-        return invalid_argument("the merge " + in_quotes(merge) + " of the model file names no tokens of its vocabulary");
-      }
-      merges_.add(*a, *b, *joined, rank++);
-    }
-    return {};
   }
 
   void encode_piece(std::string_view piece, std::vector<std::int32_t>& symbols) const {

@@ -32,14 +32,6 @@ std::string with_spaces(std::string_view text) {
   return out;
 }
 
-// The byte of "<0x41>"; -1 for another text.
-int byte_of(std::string_view text) {
-  if (text.size() != 6 || text.substr(0, 3) != "<0x" || text[5] != '>') return -1;
-  int value = 0;
-  const auto read = std::from_chars(text.data() + 3, text.data() + 5, value, 16);
-  return read.ec == std::errc() && read.ptr == text.data() + 5 && value >= 0 ? value : -1;
-}
-
 // Where the code points of valid UTF-8 begin, but the first.
 template <class Visit>
 void each_inner_boundary(std::string_view text, Visit visit) {
@@ -56,7 +48,12 @@ class SentencePiece final : public SubwordModel {
     doubles_space_ = vocabulary.doubles_space;
     unknown_ = vocabulary.unk;
     SLUICE_RETURN_IF_ERROR(read_tokens(vocabulary));
-    return vocabulary.merges.empty() ? read_scores(vocabulary) : read_merges(vocabulary);
+    if (vocabulary.merges.empty()) return read_scores(vocabulary);
+    const auto decode = [](std::string_view written, std::string& bytes) {
+      bytes = with_spaces(written);
+      return true;
+    };
+    return read_merges(vocabulary, decode, merges_);
   }
 
   std::string normalize(std::string_view text, TextPlace place) const override {
@@ -136,23 +133,6 @@ class SentencePiece final : public SubwordModel {
     return {};
   }
 
-  Status read_merges(const Vocabulary& vocabulary) {
-    std::int32_t rank = 0;
-    for (const std::string& merge : vocabulary.merges) {
-      const std::size_t space = merge.find(' ', 1);
-      const std::string left = with_spaces(std::string_view(merge).substr(0, std::min(space, merge.size())));
-      const std::string right = space == std::string::npos ? "" : with_spaces(std::string_view(merge).substr(space + 1));
-      const auto a = find(left);
-      const auto b = find(right);
-      const auto joined = find(left + right);
-      if (!a || !b || !joined) {
-        return invalid_argument("the merge " + in_quotes(merge) + " of the model file names no tokens of its vocabulary");
-      }
-      merges_.add(*a, *b, *joined, rank++);
-    }
-    return {};
-  }
-
   void append_character(std::string_view character, std::vector<std::int32_t>& symbols) const {
     if (const auto id = find(character)) {
       symbols.push_back(*id);
@@ -174,6 +154,13 @@ class SentencePiece final : public SubwordModel {
 };
 
 }  // namespace
+
+int byte_of(std::string_view text) {
+  if (text.size() != 6 || text.substr(0, 3) != "<0x" || text[5] != '>') return -1;
+  int value = 0;
+  const auto read = std::from_chars(text.data() + 3, text.data() + 5, value, 16);
+  return read.ec == std::errc() && read.ptr == text.data() + 5 && value >= 0 ? value : -1;
+}
 
 Result<std::unique_ptr<const SubwordModel>> create_sentencepiece(const Vocabulary& vocabulary) {
   auto model = std::make_unique<SentencePiece>();

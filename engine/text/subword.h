@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "text/merges.h"
 #include "text/vocabulary.h"
 
 namespace sluice {
@@ -47,6 +48,10 @@ class SubwordModel {
   }
 
  protected:
+  // The vocabulary's merges by rank. `decode`: bool(std::string_view written, std::string& bytes), a half as the file writes it.
+  template <class Decode>
+  Status read_merges(const Vocabulary& vocabulary, const Decode& decode, Merges& merges) const;
+
   std::vector<std::string> pieces_;
   std::unordered_map<std::string, std::int32_t> ids_;
 };
@@ -62,5 +67,28 @@ inline bool is_added(TokenType type) { return type == TokenType::kControl || typ
 
 // A text of the model file in quotes, valid and short, for messages.
 std::string in_quotes(std::string_view text);
+
+// The byte of "<0x41>", SentencePiece's token for a byte; -1 for another text.
+int byte_of(std::string_view text);
+
+template <class Decode>
+Status SubwordModel::read_merges(const Vocabulary& vocabulary, const Decode& decode, Merges& merges) const {
+  merges.reserve(vocabulary.merges.size());
+  std::string left, right;
+  std::int32_t rank = 0;
+  for (const std::string& merge : vocabulary.merges) {
+    const std::size_t space = merge.find(' ', 1);
+    const bool split = space != std::string::npos && decode(std::string_view(merge).substr(0, space), left) &&
+                       decode(std::string_view(merge).substr(space + 1), right);
+    const auto a = split ? find(left) : std::nullopt;
+    const auto b = split ? find(right) : std::nullopt;
+    const auto joined = split ? find(left + right) : std::nullopt;
+    if (!a || !b || !joined) {
+      return invalid_argument("the merge " + in_quotes(merge) + " of the model file names no tokens of its vocabulary");
+    }
+    merges.add(*a, *b, *joined, rank++);
+  }
+  return {};
+}
 
 }  // namespace sluice

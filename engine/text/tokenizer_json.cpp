@@ -191,8 +191,7 @@ class Reader {
     if (!vocab.is_object() || vocab.empty()) return bad("\"model.vocab\" holds no tokens");
     const bool byte_fallback = pieces() && flag(model_, "byte_fallback");
     for (const auto& [token, id] : vocab.items()) {
-      const bool byte = byte_fallback && token.size() == 6 && token.compare(0, 3, "<0x") == 0 && token[5] == '>' &&
-                        token.find_first_not_of("0123456789abcdefABCDEF", 3) == 5;
+      const bool byte = byte_fallback && byte_of(token) >= 0;
       SLUICE_RETURN_IF_ERROR(place(token, id, byte ? TokenType::kByte : TokenType::kNormal));
     }
     const std::string unknown = text(model_, "unk_token");

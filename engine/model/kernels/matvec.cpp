@@ -40,13 +40,7 @@ struct QuantisedJob {
 #endif
 
 HWY_BEFORE_NAMESPACE();
-// Highway's AVX3_DL needs VNNI to be chosen at run time, but 1.0.3 does not name it to the compiler.
-#if HWY_TARGET <= HWY_AVX3_DL && HWY_COMPILER_GCC_ACTUAL
-#pragma GCC target("avx512vnni")
-#define SLUICE_DPWSSD 1
-#else
-#define SLUICE_DPWSSD 0
-#endif
+#include "model/kernels/vnni-inl.h"
 namespace sluice::HWY_NAMESPACE {
 
 using activation::Group;

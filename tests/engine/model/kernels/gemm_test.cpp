@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "engine/model/kernels/expect_products.h"
 #include "engine/model/kernels/random_blocks.h"
 #include "engine/model/kernels/targets.h"
 #include "model/kernels/matvec.h"
@@ -40,16 +41,7 @@ TEST(Gemm, MatchesTheReference) {
           reference::round_to_blocks(x.data(), batch * cols, rounded.data());
         }
         const auto out = product(type, matrix, rows, cols, x, batch);
-        for (std::int64_t b = 0; b < batch; ++b) {
-          for (std::int64_t r = 0; r < rows; ++r) {
-            std::vector<float> w(cols), magnitude(cols), ones(cols, 1.0f);
-            reference::dequantize_row(type, matrix.data() + r * row_bytes(type, cols), cols, w.data());
-            for (std::int64_t c = 0; c < cols; ++c) magnitude[c] = std::fabs(w[c] * x[b * cols + c]);
-            const double exact = reference::row_times(type, matrix.data(), r, cols, rounded.data() + b * cols);
-            const double scale = reference::dot(magnitude.data(), ones.data(), cols);
-            ASSERT_NEAR(out[b * rows + r], exact, 4e-6 * scale + 1e-30) << b << " " << r;
-          }
-        }
+        expect_products(type, matrix, rows, cols, x, rounded, batch, out, 4e-6);
       });
     }
   }
