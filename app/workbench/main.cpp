@@ -74,7 +74,7 @@ int main(int argc, char** argv) {
   parser.addVersionOption();
   const QCommandLineOption data(QStringLiteral("data"), QObject::tr("The workspace folder."), QStringLiteral("DIR"));
   const QCommandLineOption model(QStringLiteral("model"), QObject::tr("A GGUF file or Hugging Face folder; default: the bundled model."), QStringLiteral("PATH"));
-  const QCommandLineOption recipe(QStringLiteral("recipe"), QObject::tr("The recipe that the demo runs."), QStringLiteral("NAME|FILE"));
+  const QCommandLineOption recipe(QStringLiteral("recipe"), QObject::tr("Start the demo with this recipe."), QStringLiteral("NAME|FILE"));
   const QCommandLineOption demo(QStringLiteral("demo"), QObject::tr("Start the demo as soon as the model is loaded."));
   parser.addOptions({data, model, recipe, demo});
   parser.process(app);

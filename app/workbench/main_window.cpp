@@ -36,6 +36,11 @@ namespace {
 using Severity = InfoBar::Severity;
 constexpr int kLayoutVersion = 1;  // of docks and tool bars: another number forgets what was saved
 
+void bringForward(QDockWidget* dock) {
+  dock->show();
+  dock->raise();
+}
+
 }  // namespace
 
 MainWindow::MainWindow(QWidget* parent)
@@ -126,14 +131,10 @@ void MainWindow::buildActions() {
     m_timeline->rollBack();
   });
   act("apply", serving, tr("&Apply the gate draft"), QKeySequence(Qt::CTRL | Qt::Key_Return), [this] { m_gate->apply(); });
-  act("log", view, tr("Show &log"), QKeySequence(Qt::CTRL | Qt::Key_L), [this] {
-    m_logDock->show();
-    m_logDock->raise();
-  });
+  act("log", view, tr("Show &log"), QKeySequence(Qt::CTRL | Qt::Key_L), [this] { bringForward(m_logDock); });
   act("sessions", view, tr("Show &sessions"), QKeySequence(), [this] {
     setMode(Mode::kOperate);
-    m_sessionsDock->show();
-    m_sessionsDock->raise();
+    bringForward(m_sessionsDock);
   });
   act("palette", view, tr("&Commands …"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_P), [this] {
     auto* palette = new CommandPalette(*m_actions, this);
@@ -214,17 +215,17 @@ void MainWindow::buildPages() {
   m_pages->addWidget(m_inspect);
   m_pages->addWidget(m_labels);
 
-  m_logDock = new QDockWidget(tr("Log"), this);
-  m_logDock->setObjectName(QStringLiteral("logDock"));
-  m_logDock->setWidget(m_log);
-  addDockWidget(Qt::BottomDockWidgetArea, m_logDock);
-  m_logDock->hide();
-  m_sessionsDock = new QDockWidget(tr("Sessions"), this);
-  m_sessionsDock->setObjectName(QStringLiteral("sessionsDock"));
-  auto* sessions = new SessionList(*m_bridge, m_sessionsDock);
-  m_sessionsDock->setWidget(sessions);
-  addDockWidget(Qt::LeftDockWidgetArea, m_sessionsDock);
-  m_sessionsDock->hide();
+  const auto dock = [this](const QString& title, const QString& name, QWidget* widget, Qt::DockWidgetArea area) {
+    auto* made = new QDockWidget(title, this);
+    made->setObjectName(name);
+    made->setWidget(widget);
+    addDockWidget(area, made);
+    made->hide();
+    return made;
+  };
+  m_logDock = dock(tr("Log"), QStringLiteral("logDock"), m_log, Qt::BottomDockWidgetArea);
+  auto* sessions = new SessionList(*m_bridge, this);
+  m_sessionsDock = dock(tr("Sessions"), QStringLiteral("sessionsDock"), sessions, Qt::LeftDockWidgetArea);
   connect(sessions, &SessionList::chosen, m_curves, &CurvesPage::showSession);
 }
 

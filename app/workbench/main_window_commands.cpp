@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What the window's actions do: commands to the engine, the dialogs that ask for more, and the way out.
 #include <QCloseEvent>
-#include <QCoreApplication>
 #include <QDockWidget>
 #include <QFileDialog>
 #include <QInputDialog>
 #include <QLabel>
 #include <QMenuBar>
-#include <QPointer>
 #include <QProgressBar>
 #include <QPushButton>
 #include <QSaveFile>
@@ -22,6 +20,7 @@
 #include "shell/actions.h"
 #include "shell/format.h"
 #include "shell/info_bar.h"
+#include "shell/job.h"
 #include "shell/outcome_text.h"
 #include "start/start_page.h"
 #include "workbench/main_window.h"
@@ -86,17 +85,13 @@ void MainWindow::chooseModel() {
 
 void MainWindow::loadIfItFits(const QString& path) {
   m_start->showModelFit(tr("Reading the header of %1 …").arg(path));
-  const QPointer<MainWindow> self(this);
-  QThreadPool::globalInstance()->start([api = &m_bridge->api(), path, self] {
-    const Result<ModelFit> fit = api->model_fit(path.toStdString());
-    QMetaObject::invokeMethod(
-        QCoreApplication::instance(), [self, path, fit] {
-          if (!self || self->m_closing) return;
-          const QString text = QString::fromStdString(fit.ok() ? fit->text : fit.status().message());
-          const bool fits = fit.ok() && fit->fits;
-          self->m_start->showModelFit(fits ? text : tr("%1 Nothing was loaded.").arg(text));
-          if (fits) self->send(LoadModel{path.toStdString()}, tr("Loading %1 …").arg(path));
-        }, Qt::QueuedConnection);
+  const auto work = [api = &m_bridge->api(), path] { return api->model_fit(path.toStdString()); };
+  runJob(this, work, [this, path](const Result<ModelFit>& fit) {
+    if (m_closing) return;
+    const QString text = QString::fromStdString(fit.ok() ? fit->text : fit.status().message());
+    const bool fits = fit.ok() && fit->fits;
+    m_start->showModelFit(fits ? text : tr("%1 Nothing was loaded.").arg(text));
+    if (fits) send(LoadModel{path.toStdString()}, tr("Loading %1 …").arg(path));
   });
 }
 
@@ -154,16 +149,15 @@ void MainWindow::exportCurves() {
 }
 
 void MainWindow::writeCurves(const QString& path) {
-  const QPointer<MainWindow> self(this);
-  QThreadPool::globalInstance()->start([self, path, text = m_curves->csv()] {
+  const auto work = [path, text = m_curves->csv()] {
     QSaveFile file(path);
     const QByteArray bytes = text.toUtf8();
     const bool ok = file.open(QIODevice::WriteOnly) && file.write(bytes) == bytes.size() && file.commit();
     const QString said = ok ? tr("Every point is in %1.").arg(path) : tr("%1 can't be written: %2").arg(path, file.errorString());
-    QMetaObject::invokeMethod(
-        QCoreApplication::instance(), [self, ok, said] {
-          if (self && !self->m_closing) self->m_info->show(QStringLiteral("csv"), ok ? Severity::kInformation : Severity::kWarning, said);
-        }, Qt::QueuedConnection);
+    return std::pair(ok ? Severity::kInformation : Severity::kWarning, said);
+  };
+  runJob(this, work, [this](const std::pair<Severity, QString>& outcome) {
+    if (!m_closing) m_info->show(QStringLiteral("csv"), outcome.first, outcome.second);
   });
 }
 

@@ -54,6 +54,29 @@ class BridgeTest : public QObject {
     QTRY_COMPARE_WITH_TIMEOUT(seen, qint64{kRecords}, 20000);
   }
 
+  // No widget shows token ids or log-probabilities; the rows are copied on the GUI thread.
+  void recordsComeWithoutWhatNoWidgetShows() {
+    QTemporaryDir dir;
+    auto engine = std::make_unique<FakeEngine>(dir.path().toStdString());
+    const RecordRow written = makeRecord("p", "r");
+    QVERIFY(engine->writableStore().add_record(written).ok());
+    EngineBridge bridge(std::move(engine));
+    std::vector<RecordRow> live, page, one;
+    connect(&bridge, &EngineBridge::recordsArrived, this, [&](const Rows<RecordRow>& rows) { live = *rows; });
+    connect(&bridge, &EngineBridge::recordPageArrived, this, [&](quint64, const Rows<RecordRow>& rows) { page = *rows; });
+    connect(&bridge, &EngineBridge::recordArrived, this, [&](quint64, const Rows<RecordRow>& rows, const Rows<FeedbackRow>&) { one = *rows; });
+    bridge.start();
+    bridge.requestRecordPage({}, 0, 10);
+    bridge.requestRecord(written.id);
+    QTRY_VERIFY(!live.empty() && !page.empty() && !one.empty());
+    for (const auto& rows : {live, page, one}) {
+      QCOMPARE(rows.size(), std::size_t{1});
+      QCOMPARE(rows[0].prompt_text, written.prompt_text);
+      QCOMPARE(rows[0].completion_text, written.completion_text);
+      QVERIFY(rows[0].prompt_ids.empty() && rows[0].token_ids.empty() && rows[0].lp_full.empty() && rows[0].lp_mu.empty());
+    }
+  }
+
   void anOutcomeComesExactlyOnceOnTheGuiThread() {
     QTemporaryDir dir;
     EngineBridge bridge(std::make_unique<FakeEngine>(dir.path().toStdString()));

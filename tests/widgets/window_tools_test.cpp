@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What lies around the pages: command palette, list of sessions, leaving at once and a session that can't go on.
+// What lies around the pages: command palette, list of sessions, jobs, leaving at once and a session that can't go on; rows
+// that come to a page in an unusual order or number.
 #include <QAction>
 #include <QComboBox>
 #include <QDockWidget>
@@ -8,13 +9,18 @@
 #include <QPushButton>
 #include <QScopeGuard>
 #include <QSignalSpy>
+#include <QTableView>
+#include <QThreadPool>
 #include <QTreeView>
 #include <QTreeWidget>
 #include <QtTest>
 
+#include "compare/inspect_page.h"
 #include "curves/curves_page.h"
+#include "gate/gate_panel.h"
 #include "session/session_list.h"
 #include "shell/command_palette.h"
+#include "shell/job.h"
 #include "widgets/support/fake_window.h"
 
 using namespace sluice;
@@ -157,6 +163,71 @@ class WindowToolsTest : public QObject {
     QVERIFY(addVersion(f.engine->writableStore(), Verdict::kPromote, "Promoted v4.").valid());
     QTRY_COMPARE(right->count(), 5);
     QCOMPARE(right->currentData().toLongLong(), promoted.value);
+  }
+
+  // A cleared search asks for the newest page. The reader may answer that before it tells of rows that the page holds already.
+  void rowsThatAPageBroughtAreShownOnce() {
+    FakeWindow f([](FakeEngine& engine) {
+      for (int i = 1; i <= 3; ++i) QVERIFY(engine.writableStore().add_record(makeRecord("p" + std::to_string(i), "r")).ok());
+    });
+    f.window.setMode(MainWindow::Mode::kInspect);
+    const InspectPage* page = f.window.inspect();
+    QTRY_COMPARE(page->recordCount(), 3);
+    auto rows = f.engine->store().records_after(1, 10);
+    QCOMPARE(rows.size(), std::size_t{2});
+    for (int i = 4; i <= 5; ++i) {
+      rows.push_back(makeRecord("p" + std::to_string(i), "r"));
+      rows.back().seq = i;
+    }
+    Q_EMIT f.window.bridge()->recordsArrived(std::make_shared<const std::vector<RecordRow>>(rows));
+    const auto* model = f.find<QTableView>("records")->model();
+    QStringList prompts;
+    for (int i = 0; i < model->rowCount(); ++i) prompts << model->index(i, 1).data().toString();
+    QCOMPARE(prompts.join(QLatin1Char(' ')), QStringLiteral("p5 p4 p3 p2 p1"));
+  }
+
+  void ofALongHistoryTheNewestVerdictsHaveACard() {
+    FakeWindow f;
+    const auto arrive = [&](int first, int last) {
+      std::vector<DecisionRow> rows;
+      for (int i = first; i <= last; ++i) {
+        DecisionRow row;
+        row.version = VersionId(i);
+        row.kind = i % 50 ? "gate" : "startup";
+        row.verdict = Verdict::kReject;
+        row.reason_text = "Rejected v" + std::to_string(i) + ".";
+        rows.push_back(row);
+      }
+      Q_EMIT f.window.bridge()->decisionsArrived(std::make_shared<const std::vector<DecisionRow>>(rows));
+    };
+    arrive(1, 260);
+    QStringList texts = f.window.gate()->verdictTexts();
+    QCOMPARE(texts.size(), 100);
+    QCOMPARE(texts.front(), QStringLiteral("Rejected v260."));
+    QCOMPARE(texts.back(), QStringLiteral("Rejected v159."));  // v200 and v250 are start-ups: no verdicts
+    QVERIFY(f.find<QLabel>("rejections")->text().contains(QStringLiteral("255")));  // counted are all
+    arrive(261, 262);
+    texts = f.window.gate()->verdictTexts();
+    QCOMPARE(texts.size(), 100);
+    QCOMPARE(texts.front(), QStringLiteral("Rejected v262."));
+    QCOMPARE(texts.back(), QStringLiteral("Rejected v161."));
+  }
+
+  void aJobComesBackToTheGuiThreadUnlessItsOwnerIsGone() {
+    auto gone = std::make_unique<QObject>();
+    bool late = false;
+    QThread *worked = nullptr, *returned = nullptr;
+    runJob(gone.get(), [] { return 1; }, [&](int) { late = true; });
+    gone.reset();
+    QThreadPool::globalInstance()->waitForDone();
+    runJob(this, [] { return QThread::currentThread(); }, [&](QThread* pool) {
+      worked = pool;
+      returned = QThread::currentThread();
+    });
+    QTRY_VERIFY(returned);  // hops keep their order: the first one's is over as well
+    QCOMPARE(returned, qApp->thread());
+    QVERIFY(worked && worked != returned);
+    QVERIFY(!late);
   }
 };
 

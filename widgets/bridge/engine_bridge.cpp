@@ -92,13 +92,11 @@ void EngineBridge::drainInbox() {
 
 quint64 EngineBridge::submit(Command command, QObject* context, std::function<void(const CommandOutcome&)> done) {
   ++m_pending;
-  Q_EMIT pendingChanged(m_pending);
   // The engine calls back on a thread of its own: hop to the GUI thread through this object, which may be gone by then.
   const QPointer<QObject> guard(context);
   return m_api->submit(std::move(command), [this, gate = m_gate, guard, done = std::move(done)](const CommandOutcome& outcome) {
     gate->post([this, guard, done, outcome] {
       --m_pending;
-      Q_EMIT pendingChanged(m_pending);
       pollNow();
       if (guard && done) done(outcome);
     });

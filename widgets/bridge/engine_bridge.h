@@ -55,7 +55,6 @@ class EngineBridge : public QObject {
   void recordPageArrived(quint64 request, sluice::gui::Rows<sluice::RecordRow> rows);
   void recordArrived(quint64 request, sluice::gui::Rows<sluice::RecordRow> record,
                      sluice::gui::Rows<sluice::FeedbackRow> feedback);
-  void pendingChanged(int pending);
 
  private:
   struct Gate;

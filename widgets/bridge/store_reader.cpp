@@ -11,6 +11,17 @@ Rows<Row> share(std::vector<Row> rows) {
   return std::make_shared<const std::vector<Row>>(std::move(rows));
 }
 
+// Here, so that the GUI thread never copies what no widget shows.
+Rows<RecordRow> shareShown(std::vector<RecordRow> rows) {
+  for (RecordRow& row : rows) {
+    row.prompt_ids = std::vector<std::int32_t>();  // `= {}` would keep the memory
+    row.token_ids = std::vector<std::int32_t>();
+    row.lp_full = std::vector<float>();
+    row.lp_mu = std::vector<float>();
+  }
+  return share(std::move(rows));
+}
+
 }  // namespace
 
 StoreReader::StoreReader(EngineApi& api, QObject* parent) : QObject(parent), m_api(api) {
@@ -54,7 +65,7 @@ void StoreReader::readRecords() {
     if (rows.empty()) return;
     m_lastRecord = rows.back().seq;
     const bool last = static_cast<int>(rows.size()) < kPage;
-    Q_EMIT recordsRead(share(std::move(rows)));
+    Q_EMIT recordsRead(shareShown(std::move(rows)));
     if (last) return;
   }
 }
@@ -109,7 +120,7 @@ void StoreReader::readCounts() {
 }
 
 void StoreReader::readRecordPage(quint64 request, RecordFilter filter, qint64 beforeSeq, int limit) {
-  Q_EMIT recordPageRead(request, share(m_api.store().records(filter, beforeSeq, limit)));
+  Q_EMIT recordPageRead(request, shareShown(m_api.store().records(filter, beforeSeq, limit)));
 }
 
 void StoreReader::readRecord(quint64 request, QString recordId) {
@@ -120,7 +131,7 @@ void StoreReader::readRecord(quint64 request, QString recordId) {
     record.push_back(std::move(*row));
     feedback = m_api.store().feedback_of(id);
   }
-  Q_EMIT recordRead(request, share(std::move(record)), share(std::move(feedback)));
+  Q_EMIT recordRead(request, shareShown(std::move(record)), share(std::move(feedback)));
 }
 
 }  // namespace sluice::gui

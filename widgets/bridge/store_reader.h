@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Reads rows from the store on its own thread and delivers them in slices to the GUI thread. Append-only streams (records,
 // feedback, metrics, decisions, steps, log) are read after the last row delivered; versions and sessions are small and come
-// whole. Live in one QThread; talk to it by signals and queued calls only.
+// whole. Records come without token ids and log-probabilities: no widget shows them, and they are most of a record. Lives in
+// one QThread; talk to it by signals and queued calls only.
 #pragma once
 
 #include <QObject>

@@ -183,8 +183,7 @@ void InspectPage::takeVersions(const Rows<VersionRow>& rows) {
     combo->clear();
     for (const VersionRow& row : *rows) {
       if (row.state == VersionState::kPruned) continue;
-      const QString label = row.label.empty() ? QString() : QStringLiteral(" – ") + labelText(row.label);
-      combo->addItem(versionText(row.id.value) + label, static_cast<qlonglong>(row.id.value));
+      combo->addItem(versionTitle(row), static_cast<qlonglong>(row.id.value));
     }
     int index = before.isValid() ? combo->findData(before) : -1;
     const bool mine = combo == m_right && !m_rightChosen && serving != kBaseVersion;
@@ -270,9 +269,9 @@ void InspectPage::label(FeedbackKind kind) {
 
 void InspectPage::takeRecords(const Rows<RecordRow>& rows) {
   if (!m_search->text().isEmpty()) return;  // a search shows what was found; new rows wait until it is cleared
-  std::vector<RecordRow> live;
+  std::vector<RecordRow> live;  // a page that was asked for meanwhile may hold some already
   for (const RecordRow& row : *rows) {
-    if (row.purpose == Purpose::kLive) live.push_back(row);
+    if (row.purpose == Purpose::kLive && row.seq > m_model->newestSeq()) live.push_back(row);
   }
   const bool atTop = m_table->verticalScrollBar()->value() == 0 && !m_table->selectionModel()->hasSelection();
   m_model->prepend(live);
@@ -334,7 +333,6 @@ void InspectPage::showSelected() {
 }
 
 QString InspectPage::answerText(int side) const { return m_sides[side].plain; }
-QString InspectPage::answerHead(int side) const { return m_sides[side].head->text(); }
 int InspectPage::recordCount() const { return m_model->rowCount(); }
 
 }  // namespace sluice::gui

@@ -27,8 +27,7 @@ class InspectPage : public QWidget {
 
   // Chooses the two versions of the side-by-side view and puts the focus into the prompt.
   void compareVersions(VersionId left, VersionId right);
-  QString answerText(int side) const;   // 0 left, 1 right
-  QString answerHead(int side) const;
+  QString answerText(int side) const;  // 0 left, 1 right
   int recordCount() const;
 
  Q_SIGNALS:

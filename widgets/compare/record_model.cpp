@@ -15,16 +15,6 @@ QString oneLine(const std::string& text, int characters) {
   return line;
 }
 
-// What the table shows of a record; token ids and probabilities are not among it and would cost most of the memory.
-RecordRow slim(const RecordRow& row) {
-  RecordRow out = row;
-  out.prompt_ids = {};
-  out.token_ids = {};
-  out.lp_full = {};
-  out.lp_mu = {};
-  return out;
-}
-
 QString verdictOf(const FeedbackRow& row) {
   const QString source = sourceText(row.source);
   switch (row.kind) {
@@ -44,7 +34,7 @@ void RecordModel::prepend(const std::vector<RecordRow>& rows) {
   if (rows.empty()) return;
   const std::size_t n = std::min(rows.size(), kWindow);
   beginInsertRows({}, 0, static_cast<int>(n) - 1);
-  for (std::size_t i = rows.size() - n; i < rows.size(); ++i) m_rows.push_front(slim(rows[i]));
+  for (std::size_t i = rows.size() - n; i < rows.size(); ++i) m_rows.push_front(rows[i]);
   endInsertRows();
   if (m_rows.size() <= kWindow) return;
   beginRemoveRows({}, static_cast<int>(kWindow), static_cast<int>(m_rows.size()) - 1);
@@ -56,7 +46,7 @@ void RecordModel::append(const std::vector<RecordRow>& rows) {
   if (rows.empty()) return;
   const int at = static_cast<int>(m_rows.size());
   beginInsertRows({}, at, at + static_cast<int>(rows.size()) - 1);
-  for (const RecordRow& row : rows) m_rows.push_back(slim(row));
+  m_rows.insert(m_rows.end(), rows.begin(), rows.end());
   endInsertRows();
 }
 

@@ -19,8 +19,8 @@ class RecordModel : public QAbstractTableModel {
   static constexpr std::size_t kWindow = 5000;   // older ones are one search away
 
   using QAbstractTableModel::QAbstractTableModel;
-  void prepend(const std::vector<RecordRow>& rows);   // new ones, oldest first
-  void append(const std::vector<RecordRow>& rows);    // an older page, newest first
+  void prepend(const std::vector<RecordRow>& rows);   // above newestSeq(), oldest first
+  void append(const std::vector<RecordRow>& rows);    // below oldestSeq(), newest first
   void clear();
   // Fates change when a step trains: takes what the store says now of rows that are here.
   void update(const std::vector<RecordRow>& rows);
@@ -28,6 +28,7 @@ class RecordModel : public QAbstractTableModel {
 
   const RecordRow& record(int row) const { return m_rows[static_cast<std::size_t>(row)]; }
   bool empty() const { return m_rows.empty(); }
+  std::int64_t newestSeq() const { return m_rows.empty() ? 0 : m_rows.front().seq; }
   std::int64_t oldestSeq() const { return m_rows.empty() ? 0 : m_rows.back().seq; }
 
   int rowCount(const QModelIndex& parent = QModelIndex()) const override;

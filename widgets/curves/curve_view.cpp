@@ -34,7 +34,8 @@ void setAxis(QValueAxis* axis, const Range& range, int ticks) {
   const double interval = tickInterval(range, ticks);
   // As many decimals as the ticks need: summed-up ticks miss a round zero by a bit, which %g would spell out.
   const int decimals = interval < 1 ? static_cast<int>(std::ceil(-std::log10(interval) - 1e-9)) : 0;
-  axis->setLabelFormat(decimals <= 4 && std::abs(range.high) < 1e6 ? QStringLiteral("%.%1f").arg(decimals) : QStringLiteral("%.3g"));
+  const QString format = decimals <= 4 && std::abs(range.high) < 1e6 ? QStringLiteral("%.%1f").arg(decimals) : QStringLiteral("%.3g");
+  if (format != axis->labelFormat()) axis->setLabelFormat(format);  // lays the chart out anew even when it is the same
   if (interval > axis->tickInterval()) axis->setTickInterval(interval);
   axis->setRange(range.low, range.high);
   axis->setTickInterval(interval);

@@ -56,7 +56,6 @@ class CurveView : public QWidget {
 
  Q_SIGNALS:
   void followingChanged(bool following);
-  void markActivated(int index);
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;

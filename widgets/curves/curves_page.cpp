@@ -179,8 +179,6 @@ void CurvesPage::setXAxis(XAxis axis) {
   rebuild();
 }
 
-void CurvesPage::setSmoothing(double smoothing) { m_smoothing->setValue(static_cast<int>(std::lround(smoothing * 100))); }
-
 void CurvesPage::showSession(SessionId session) {
   m_followNewest = !session.valid();
   if (session.valid()) m_session = session;

@@ -35,14 +35,9 @@ class CurvesPage : public QWidget {
   QString cardHead(const QString& id) const;
   enum class XAxis { kRequests, kMinutes };
   void setXAxis(XAxis axis);
-  // Of the lines that are not rolling rates: 0 = the points themselves, below 1.
-  void setSmoothing(double smoothing);
 
   // Every point of the drawn session as CSV: metric,x,value,time.
   QString csv() const;
-
- Q_SIGNALS:
-  void versionActivated(qint64 version);
 
  protected:
   void showEvent(QShowEvent* event) override;

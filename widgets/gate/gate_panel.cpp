@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gate/gate_panel.h"
 
-#include <QCoreApplication>
 #include <QDoubleSpinBox>
 #include <QGridLayout>
 #include <QGroupBox>
@@ -10,18 +9,18 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QLocale>
-#include <QPointer>
 #include <QProgressBar>
 #include <QPushButton>
 #include <QScrollArea>
 #include <QSignalBlocker>
 #include <QSlider>
-#include <QThreadPool>
 #include <QVBoxLayout>
+#include <algorithm>
 #include <cmath>
 
 #include "gate/verdict_card.h"
 #include "shell/format.h"
+#include "shell/job.h"
 #include "shell/outcome_text.h"
 #include "shell/words.h"
 
@@ -242,24 +241,20 @@ void GatePanel::askWhatIf() {
   // A job: latest wins. The engine object outlives the pool's work because MainWindow waits for the pool before it closes.
   const quint64 generation = ++m_whatIfGeneration;
   const std::string draft = QJsonDocument(m_draft).toJson(QJsonDocument::Compact).toStdString();
-  const QPointer<GatePanel> self(this);
-  QThreadPool::globalInstance()->start([api = &m_bridge.api(), draft, generation, self] {
-    const auto result = api->what_if(draft);
-    QMetaObject::invokeMethod(
-        QCoreApplication::instance(), [self, generation, result] {
-          if (!self || generation != self->m_whatIfGeneration) return;
-          if (!result.ok()) {
-            self->m_whatIf->setText(QString::fromStdString(result.status().message()));
-            return;
-          }
-          if (result->decisions == 0) {
-            self->m_whatIf->setText(tr("No past decision to compare with yet."));
-            return;
-          }
-          self->m_whatIf->setText(tr("Over %1 past decisions: would have rejected %2, recorded %3; %4 differ, %5 would need more pairs.")
-                                      .arg(result->decisions).arg(result->draft_rejects).arg(result->recorded_rejects)
-                                      .arg(result->differ).arg(result->need_more));
-        }, Qt::QueuedConnection);
+  const auto work = [api = &m_bridge.api(), draft] { return api->what_if(draft); };
+  runJob(this, work, [this, generation](const Result<WhatIfSummary>& result) {
+    if (generation != m_whatIfGeneration) return;
+    if (!result.ok()) {
+      m_whatIf->setText(QString::fromStdString(result.status().message()));
+      return;
+    }
+    if (result->decisions == 0) {
+      m_whatIf->setText(tr("No past decision to compare with yet."));
+      return;
+    }
+    m_whatIf->setText(tr("Over %1 past decisions: would have rejected %2, recorded %3; %4 differ, %5 would need more pairs.")
+                          .arg(result->decisions).arg(result->draft_rejects).arg(result->recorded_rejects)
+                          .arg(result->differ).arg(result->need_more));
   });
 }
 
@@ -299,8 +294,8 @@ void GatePanel::showState() {
   m_rates->setVisible(gate.measuring && gate.n > 0);
   m_bets->setVisible(gate.measuring && gate.n > 0);
   if (!gate.measuring) {
-    m_measuring->setText(!gateNoteText(gate).isEmpty() ? gateNoteText(gate)
-                                            : tr("No candidate waits. The trainer hands one over every few updates."));
+    const QString note = gateNoteText(gate);
+    m_measuring->setText(!note.isEmpty() ? note : tr("No candidate waits. The trainer hands one over every few updates."));
     return;
   }
   m_measuring->setText(gate.stage == "invariants"
@@ -319,11 +314,13 @@ void GatePanel::showState() {
 QString GatePanel::progressText() const { return m_measuring->text(); }
 
 void GatePanel::takeDecisions(const Rows<DecisionRow>& rows) {
+  const int before = static_cast<int>(m_decisions.size());
   for (const DecisionRow& row : *rows) {
-    if (row.kind == "startup") continue;
-    m_decisions.push_back(row);
-    addCard(row);
+    if (row.kind != "startup") m_decisions.push_back(row);
   }
+  // Of a long history only the newest: the cards of the others would go again at once.
+  const int all = static_cast<int>(m_decisions.size());
+  for (int i = std::max(before, all - kCards); i < all; ++i) addCard(m_decisions[static_cast<std::size_t>(i)]);
   qint64 promoted = 0, rejected = 0, held = 0;
   for (const DecisionRow& row : m_decisions) {
     if (row.kind != "gate") continue;

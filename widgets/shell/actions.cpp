@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "shell/actions.h"
 
-#include <QPushButton>
 #include <QWidget>
 #include <algorithm>
 
@@ -44,22 +43,6 @@ std::vector<Actions::Entry> Actions::recentFirst() const {
     return place(a) < place(b);
   });
   return out;
-}
-
-QPushButton* Actions::makeButton(const QString& id, QWidget* parent) const {
-  QAction* action = (*this)[id];
-  auto* button = new QPushButton(parent);
-  button->setObjectName(id);
-  const auto follow = [button, action] {
-    button->setText(action->text());
-    button->setToolTip(action->toolTip());
-    button->setEnabled(action->isEnabled());
-    button->setVisible(action->isVisible());
-  };
-  follow();
-  connect(action, &QAction::changed, button, follow);
-  connect(button, &QPushButton::clicked, action, &QAction::trigger);
-  return button;
 }
 
 void Actions::setReason(const QString& id, const QString& reason) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One command = one name = one QAction = one key. Menus, buttons, badges and the key sheet are made from this registry.
+// One command = one name = one QAction = one key. Menus, mode bar and command palette are made from this registry.
 // GUI thread.
 #pragma once
 
@@ -9,9 +9,6 @@
 #include <QStringList>
 #include <functional>
 #include <vector>
-
-class QAbstractButton;
-class QPushButton;
 
 namespace sluice::gui {
 
@@ -34,8 +31,6 @@ class Actions : public QObject {
   // Those used last come first, then the others in their order.
   std::vector<Entry> recentFirst() const;
 
-  // A push button that is the action: same text, same enabled state, same tool-tip with the key.
-  QPushButton* makeButton(const QString& id, QWidget* parent) const;
   // Disabled with the reason as tool-tip; an empty reason enables.
   void setReason(const QString& id, const QString& reason);
 

@@ -5,16 +5,19 @@
 #include <QStringList>
 #include <utility>
 
+#include "shell/format.h"
+
 namespace sluice::gui {
 namespace {
 
 QString tr(const char* text, int n = -1) { return QCoreApplication::translate("sluice::gui", text, nullptr, n); }
 
-using Words = std::initializer_list<std::pair<const char*, QString>>;
+// Code and untranslated text: a painted cell translates the one word that it shows.
+using Words = std::initializer_list<std::pair<const char*, const char*>>;
 
-QString oneOf(const std::string& code, const Words& words) {
+QString oneOf(const std::string& code, Words words) {
   for (const auto& [known, text] : words) {
-    if (code == known) return text;
+    if (code == known) return tr(text);
   }
   return QString::fromStdString(code);
 }
@@ -37,9 +40,17 @@ QString versionStateText(VersionState state) {
   return {};
 }
 
-QString labelText(const std::string& label) { return oneOf(label, {{"deliberately bad", tr("deliberately bad")}}); }
+QString labelText(const std::string& label) {
+  return oneOf(label, {{"deliberately bad", QT_TRANSLATE_NOOP("sluice::gui", "deliberately bad")}});
+}
 
-QString adapterText(const std::string& name) { return oneOf(name, {{"base", tr("base")}}); }
+QString versionTitle(const VersionRow& version) {
+  const QString number = versionText(version.id.value);
+  if (version.label.empty()) return number;
+  return number + QStringLiteral(" – ") + labelText(version.label);
+}
+
+QString adapterText(const std::string& name) { return oneOf(name, {{"base", QT_TRANSLATE_NOOP("sluice::gui", "base")}}); }
 
 QString sessionStateText(SessionState state) {
   switch (state) {
@@ -74,14 +85,14 @@ QString gateNoteText(const GateProgress& gate) {
 }
 
 QString feedbackStateText(const std::string& state) {
-  return oneOf(state, {{"waiting", tr("waits for the next batch")},
-                       {"used", tr("used in a step")},
-                       {"replaced", tr("replaced by a newer one")},
-                       {"duplicate", tr("given before")},
-                       {"late", tr("too late to train")},
-                       {"consumed", tr("a step used the answer before")},
-                       {"held_out", tr("kept out of training for evaluation")},
-                       {"ignored", tr("does not train")}});
+  return oneOf(state, {{"waiting", QT_TRANSLATE_NOOP("sluice::gui", "waits for the next batch")},
+                       {"used", QT_TRANSLATE_NOOP("sluice::gui", "used in a step")},
+                       {"replaced", QT_TRANSLATE_NOOP("sluice::gui", "replaced by a newer one")},
+                       {"duplicate", QT_TRANSLATE_NOOP("sluice::gui", "given before")},
+                       {"late", QT_TRANSLATE_NOOP("sluice::gui", "too late to train")},
+                       {"consumed", QT_TRANSLATE_NOOP("sluice::gui", "a step used the answer before")},
+                       {"held_out", QT_TRANSLATE_NOOP("sluice::gui", "kept out of training for evaluation")},
+                       {"ignored", QT_TRANSLATE_NOOP("sluice::gui", "does not train")}});
 }
 
 QString fateText(const std::string& fate) {
@@ -93,19 +104,19 @@ QString fateText(const std::string& fate) {
 }
 
 QString dropText(const std::string& reason) {
-  return oneOf(reason, {{"no_event", tr("no verdict")},
-                        {"late", tr("verdict too late")},
-                        {"too_old", tr("version too old")},
-                        {"no_spread", tr("all rewards of the batch were equal")},
-                        {"judge_missing", tr("no vote of the judge")},
-                        {"held_out", tr("kept for evaluation")},
-                        {"infra", tr("request broke off")},
-                        {"cut", tr("cut by the budget")},
-                        {"empty_mask", tr("empty answer")},
-                        {"no_logprobs", tr("no log-probabilities")},
-                        {"greedy", tr("sampled without chance (temperature 0)")},
-                        {"imported", tr("from elsewhere")},
-                        {"too_far", tr("too far from the present policy")}});
+  return oneOf(reason, {{"no_event", QT_TRANSLATE_NOOP("sluice::gui", "no verdict")},
+                        {"late", QT_TRANSLATE_NOOP("sluice::gui", "verdict too late")},
+                        {"too_old", QT_TRANSLATE_NOOP("sluice::gui", "version too old")},
+                        {"no_spread", QT_TRANSLATE_NOOP("sluice::gui", "all rewards of the batch were equal")},
+                        {"judge_missing", QT_TRANSLATE_NOOP("sluice::gui", "no vote of the judge")},
+                        {"held_out", QT_TRANSLATE_NOOP("sluice::gui", "kept for evaluation")},
+                        {"infra", QT_TRANSLATE_NOOP("sluice::gui", "request broke off")},
+                        {"cut", QT_TRANSLATE_NOOP("sluice::gui", "cut by the budget")},
+                        {"empty_mask", QT_TRANSLATE_NOOP("sluice::gui", "empty answer")},
+                        {"no_logprobs", QT_TRANSLATE_NOOP("sluice::gui", "no log-probabilities")},
+                        {"greedy", QT_TRANSLATE_NOOP("sluice::gui", "sampled without chance (temperature 0)")},
+                        {"imported", QT_TRANSLATE_NOOP("sluice::gui", "from elsewhere")},
+                        {"too_far", QT_TRANSLATE_NOOP("sluice::gui", "too far from the present policy")}});
 }
 
 QString sourceText(FeedbackSource source) {
@@ -122,34 +133,37 @@ QString sourceText(FeedbackSource source) {
 QString ruleText(const std::string& rules) {
   QStringList out;
   for (const QString& rule : QString::fromStdString(rules).split(QLatin1Char(','), Qt::SkipEmptyParts)) {
-    out << oneOf(rule.trimmed().toStdString(), {{"not-empty", tr("empty")},
-                                                {"finished", tr("not finished")},
-                                                {"words", tr("number of words")},
-                                                {"characters", tr("number of characters")},
-                                                {"one-line", tr("more than one line")},
-                                                {"one-paragraph", tr("more than one paragraph")},
-                                                {"no-markup", tr("mark-up")},
-                                                {"no-characters", tr("unwanted characters")},
-                                                {"no-words", tr("unwanted words")},
-                                                {"names-topic", tr("does not name the topic")}});
+    out << oneOf(rule.trimmed().toStdString(), {{"not-empty", QT_TRANSLATE_NOOP("sluice::gui", "empty")},
+                                                {"finished", QT_TRANSLATE_NOOP("sluice::gui", "not finished")},
+                                                {"words", QT_TRANSLATE_NOOP("sluice::gui", "number of words")},
+                                                {"characters", QT_TRANSLATE_NOOP("sluice::gui", "number of characters")},
+                                                {"one-line", QT_TRANSLATE_NOOP("sluice::gui", "more than one line")},
+                                                {"one-paragraph", QT_TRANSLATE_NOOP("sluice::gui", "more than one paragraph")},
+                                                {"no-markup", QT_TRANSLATE_NOOP("sluice::gui", "mark-up")},
+                                                {"no-characters", QT_TRANSLATE_NOOP("sluice::gui", "unwanted characters")},
+                                                {"no-words", QT_TRANSLATE_NOOP("sluice::gui", "unwanted words")},
+                                                {"names-topic", QT_TRANSLATE_NOOP("sluice::gui", "does not name the topic")}});
   }
   return out.join(tr(", "));
 }
 
 QString endText(const std::string& finishReason) {
-  return oneOf(finishReason, {{"length", tr("the budget")}, {"stop", tr("itself")}, {"cancelled", tr("cancelling")}, {"error", tr("an error")}});
+  return oneOf(finishReason, {{"length", QT_TRANSLATE_NOOP("sluice::gui", "the budget")},
+                              {"stop", QT_TRANSLATE_NOOP("sluice::gui", "itself")},
+                              {"cancelled", QT_TRANSLATE_NOOP("sluice::gui", "cancelling")},
+                              {"error", QT_TRANSLATE_NOOP("sluice::gui", "an error")}});
 }
 
 QString partText(const std::string& category) {
-  return oneOf(category, {{"session", tr("session")},
-                          {"train", tr("training")},
-                          {"gate", tr("gate")},
-                          {"serve", tr("serving")},
-                          {"stream", tr("stream")},
-                          {"http", tr("HTTP")},
-                          {"model", tr("model")},
-                          {"store", tr("store")},
-                          {"command", tr("command")}});
+  return oneOf(category, {{"session", QT_TRANSLATE_NOOP("sluice::gui", "session")},
+                          {"train", QT_TRANSLATE_NOOP("sluice::gui", "training")},
+                          {"gate", QT_TRANSLATE_NOOP("sluice::gui", "gate")},
+                          {"serve", QT_TRANSLATE_NOOP("sluice::gui", "serving")},
+                          {"stream", QT_TRANSLATE_NOOP("sluice::gui", "stream")},
+                          {"http", QT_TRANSLATE_NOOP("sluice::gui", "HTTP")},
+                          {"model", QT_TRANSLATE_NOOP("sluice::gui", "model")},
+                          {"store", QT_TRANSLATE_NOOP("sluice::gui", "store")},
+                          {"command", QT_TRANSLATE_NOOP("sluice::gui", "command")}});
 }
 
 }  // namespace sluice::gui

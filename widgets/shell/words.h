@@ -11,6 +11,7 @@ namespace sluice::gui {
 
 QString versionStateText(VersionState state);
 QString labelText(const std::string& label);            // of a version: "deliberately bad"
+QString versionTitle(const VersionRow& version);        // "v3", "v3 – deliberately bad"
 QString adapterText(const std::string& name);           // "base", "be-brief@3"
 QString sessionStateText(SessionState state);
 QString trainText(const TrainProgress& train);          // what the trainer does

@@ -58,8 +58,7 @@ void LaneView::setRows(const std::vector<VersionRow>& versions, const std::vecto
   for (const VersionRow& version : versions) {
     if (version.id == kBaseVersion) continue;
     Mark mark{version.id, version.created_us, version.state, glyphOf(version.state),
-              versionText(version.id.value) + (version.label.empty() ? QString() : QStringLiteral(" – ") + labelText(version.label)) +
-                  QStringLiteral(": ") + versionStateText(version.state)};
+              versionTitle(version) + QStringLiteral(": ") + versionStateText(version.state)};
     for (const DecisionRow& row : decisions) {
       if (row.version == version.id && !row.reason_text.empty()) mark.text += QLatin1Char('\n') + QString::fromStdString(row.reason_text);
     }

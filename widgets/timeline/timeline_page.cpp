@@ -137,7 +137,7 @@ void TimelinePage::rebuild() {
       if (version.state == VersionState::kRejected) item->setForeground(theme.fail());
       m_table->setItem(static_cast<int>(i), column, item);
     };
-    put(kVersion, versionText(version.id.value) + (version.label.empty() ? QString() : QStringLiteral(" – ") + labelText(version.label)));
+    put(kVersion, versionTitle(version));
     put(kState, versionStateText(version.state));
     const bool rated = decision && decision->candidate_n > 0;
     put(kRates, rated ? tr("%1/%2 : %3/%4").arg(decision->candidate_k).arg(decision->candidate_n).arg(decision->incumbent_k).arg(decision->incumbent_n) : QString());

@@ -16,8 +16,8 @@
             <translation>GGUF 文件或 Hugging Face 文件夹;默认:自带的模型。</translation>
         </message>
         <message>
-            <source>The recipe that the demo runs.</source>
-            <translation>演示所用的方案。</translation>
+            <source>Start the demo with this recipe.</source>
+            <translation>用此方案开始演示。</translation>
         </message>
         <message>
             <source>Start the demo as soon as the model is loaded.</source>
