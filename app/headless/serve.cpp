@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/plain_name.h"
 #include "headless/verbs.h"
 #include "runtime/runtime.h"
 
@@ -27,16 +28,10 @@ std::vector<std::string> list_of(const Args& args, const std::string& name) {
   std::vector<std::string> items;
   std::istringstream text(args.text(name));
   for (std::string item; std::getline(text, item, ',');) {
-    if (!item.empty()) items.push_back(item);
+    const auto first = item.find_first_not_of(' ');  // "a, b" is how people write a list
+    if (first != std::string::npos) items.push_back(item.substr(first, item.find_last_not_of(' ') + 1 - first));
   }
   return items;
-}
-
-// A name clients may send as `model` (serving.md §3.4).
-bool is_model_name(const std::string& name) {
-  const auto fits = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-'; };
-  return !name.empty() && name.size() <= 64 && std::isalnum(static_cast<unsigned char>(name.front())) &&
-         std::all_of(name.begin(), name.end(), fits);
 }
 
 Result<RuntimeOptions> options_of(const Args& args) {
@@ -55,7 +50,7 @@ Result<RuntimeOptions> options_of(const Args& args) {
   options.cors_origins = list_of(args, "--cors-origins");
   if (args.has("--aliases")) options.aliases = list_of(args, "--aliases");
   for (const std::string& alias : options.aliases) {
-    if (is_model_name(alias)) continue;
+    if (is_plain_name(alias)) continue;
     return invalid_argument("alias \"" + alias + "\": use letters, digits, dot, dash and underscore, at most 64");
   }
   if (args.has("--compat-rlinf")) options.more_ports = {8081, 8082};

@@ -4,16 +4,16 @@
 answers are compared with each other and with plain HTTP; what they can't read they raise."""
 import argparse
 import asyncio
-import json
 import math
 import os
-import socket
-import subprocess
 import sys
 import tempfile
 import time
 import traceback
-import urllib.request
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import sluice_server  # noqa: E402
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # no look-up on the net
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -22,34 +22,16 @@ os.environ.setdefault("LITELLM_LOG", "ERROR")
 QUESTION = [{"role": "system", "content": "You answer briefly."}, {"role": "user", "content": "Name one colour of the sky."}]
 
 
-class Server:
-    def __init__(self, args):
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            port = s.getsockname()[1]
-        self.root = f"http://127.0.0.1:{port}"
-        self.v1 = self.root + "/v1"
-        self.folder = tempfile.TemporaryDirectory()
-        command = [args.program, "serve", "--data", self.folder.name, "--port", str(port)]
-        if args.model:
-            command += ["--model", args.model]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        line = self.process.stdout.readline()
-        if not line.startswith("Serving"):
-            sys.exit(f"the server did not start: {line}")
-        self.model = self.post("/v1/models")["data"][0]["id"]
+class Server(sluice_server.Server):
+    def __init__(self, args, folder):
+        super().__init__(args.program, folder, model=args.model)
+        self.v1 = self.url + "/v1"
+        self.model = self.good("/v1/models")["data"][0]["id"]
 
-    def post(self, path, body=None):
-        request = urllib.request.Request(self.root + path, data=None if body is None else json.dumps(body).encode(),
-                                         headers={"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=120) as answer:
-            return json.loads(answer.read())
-
-    def stop(self):
-        self.process.terminate()
-        code = self.process.wait(60)
-        self.folder.cleanup()
-        return code
+    def good(self, path, body=None):
+        status, answer = self.call(path, body)
+        expect(status == 200, f"{path}: {status} {answer}")
+        return answer
 
 
 def expect(condition, text):
@@ -182,7 +164,7 @@ class BytePieces:
         self.server, self.eos_token_id, self.bos_token_id, self.eos_token, self.pad_token_id = server, 0, None, "", 0
 
     def encode(self, text, add_special_tokens=False, **_):
-        answer = self.server.post("/v1/completions", {"prompt": text, "max_tokens": 0, "return_token_ids": True, "temperature": 0,
+        answer = self.server.good("/v1/completions", {"prompt": text, "max_tokens": 0, "return_token_ids": True, "temperature": 0,
                                                       "add_special_tokens": add_special_tokens})
         return answer["choices"][0].get("prompt_token_ids") or answer["prompt_token_ids"]
 
@@ -211,7 +193,7 @@ def lm_eval_loglikelihood(server):
     got = model.loglikelihood(requests)
     for (context, continuation), (value, _) in zip(pairs, got):
         ids = model.tokenizer.encode(context), model.tokenizer.encode(context + continuation)
-        whole = server.post("/v1/completions", {"prompt": ids[1], "max_tokens": 0, "echo": True, "logprobs": 1, "temperature": 0})
+        whole = server.good("/v1/completions", {"prompt": ids[1], "max_tokens": 0, "echo": True, "logprobs": 1, "temperature": 0})
         direct = sum(whole["choices"][0]["logprobs"]["token_logprobs"][len(ids[0]):])
         expect(math.isfinite(value) and value < 0, f"log-likelihood {value}")
         near(value, direct, f"{context}{continuation}")
@@ -237,7 +219,8 @@ def main():
     parser.add_argument("--model")
     parser.add_argument("--only", help="names of checks, comma between")
     args = parser.parse_args()
-    server = Server(args)
+    folder = tempfile.TemporaryDirectory()
+    server = Server(args, folder.name)
     failed = []
     try:
         for check in CHECKS:
@@ -252,6 +235,7 @@ def main():
             print(f"{'FAILED' if check.__name__ in failed else 'ok    '} {check.__name__} ({time.monotonic() - begin:.1f} s)", flush=True)
     finally:
         code = server.stop()
+        folder.cleanup()
     if code != 0:
         failed.append(f"the server ended with {code}")
     print("failed: " + ", ".join(failed) if failed else "every check passed")

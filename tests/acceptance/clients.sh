@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Real client libraries (openai, litellm, langchain-openai, lm-eval's local-completions) against a `sluice-headless serve` that
 # this script starts. Usage: clients.sh [BUILD_FOLDER] [MODEL.gguf] (defaults: build/release, the bundled model). The first run
-# makes a Python environment of pinned packages in the cache folder; that needs PyPI. Exit 0 when every check passed.
+# makes a Python environment of pinned packages in the cache folder; that needs PyPI and Debian's python3-venv, which
+# packaging/deps.sh doesn't install. Exit 0 when every check passed.
 set -eu
 cd "$(dirname "$0")/../.."
 build=${1:-build/release}

@@ -22,6 +22,9 @@ import threading
 import urllib.request
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from sluice_server import NotStarted, Server  # noqa: E402
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -76,15 +79,13 @@ class Client(threading.Thread):
 
 
 def start(args, folder, fault):
-    env = dict(os.environ)
-    if fault:
-        env["SLUICE_FAULT"] = fault
-    words = [args.program, "serve", "--data", folder, "--model", args.model, "--port", "0"]
-    if not Path(folder, "sluice.db").exists():
-        words += ["--recipe", str(ROOT / "resources/recipes/be-brief.json")]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env)
-    line = process.stdout.readline()
-    return process, line.rsplit(" ", 1)[1].strip() if " on http" in line else None
+    """None where the program reached the fault point before it served."""
+    env = {**os.environ, "SLUICE_FAULT": fault} if fault else None
+    extra = [] if Path(folder, "sluice.db").exists() else ["--recipe", str(ROOT / "resources/recipes/be-brief.json")]
+    try:
+        return Server(args.program, folder, *extra, model=args.model, env=env, stderr=subprocess.DEVNULL)
+    except NotStarted:
+        return None
 
 
 def resume(url):
@@ -130,28 +131,25 @@ def main():
     with tempfile.TemporaryDirectory() as temp:
         folder = temp + "/workspace"
         for number, fault in enumerate(rounds, 1):
-            process, url = start(args, folder, fault)
-            if url:
+            server = start(args, folder, fault)
+            if server:
                 try:
-                    resume(url)
+                    resume(server.url)
                 except OSError:
                     pass
-                clients = [Client(url, ledger, args.seed * 1000 + number * 10 + i, True) for i in range(4)]
+                clients = [Client(server.url, ledger, args.seed * 1000 + number * 10 + i, True) for i in range(4)]
                 for client in clients:
                     client.start()
                 try:
-                    process.wait(timeout=chance.uniform(0.3, 4.0) if not fault else 12)
+                    server.process.wait(timeout=chance.uniform(0.3, 4.0) if not fault else 12)
                 except subprocess.TimeoutExpired:
                     pass
-                reached = process.poll() is not None
-                process.kill()
-                process.wait()
+                reached = server.process.poll() is not None
+                server.kill()
                 for client in clients:
                     client.join()
             else:
                 reached = True
-                process.wait()
-            process.stdout.close()
             problems = check(args, folder, ledger)
             failed += bool(problems)
             print(f"round {number:3} {fault or 'random moment':40} {'' if not fault or reached else '(point not reached) '}"

@@ -5,5 +5,5 @@
 set -eu
 cd "$(dirname "$0")/../.."
 build=${1:-build/release}
-[ -x "$build/bin/chat_test" ] || { echo "$build/bin/chat_test is missing: run packaging/build.sh or build chat_test" >&2; exit 2; }
+[ -x "$build/bin/chat_test" ] || { echo "$build/bin/chat_test is missing: run packaging/test.sh, or configure with -DSLUICE_TESTS=ON and build chat_test" >&2; exit 2; }
 SLUICE_SWAPS=${SLUICE_SWAPS:-10000} exec "$build/bin/chat_test" --gtest_filter='Swap.*'

@@ -6,6 +6,7 @@
 set -eu
 cd "$(dirname "$0")/../.."
 build=${1:-build/release}
-[ -f "$build/build.ninja" ] || { echo "$build is no build folder: run packaging/build.sh first" >&2; exit 2; }
+grep -qs swap_50_real "$build/build.ninja" ||  # a folder that packaging/build.sh configured has no tests
+  { echo "$build has no target swap_50_real: run packaging/test.sh, or configure with -DSLUICE_TESTS=ON" >&2; exit 2; }
 ninja -C "$build" swap_50_real
 exec "$build/bin/swap_50_real"

@@ -16,13 +16,15 @@ import json
 import os
 import platform
 import random
-import socket
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 import urllib.parse
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from sluice_server import Server  # noqa: E402
 
 WORDS = ("river", "copper", "lamp", "seven", "garden", "engine", "paper", "quiet", "north", "valve", "window", "salt", "carry", "yellow",
          "bridge", "learn", "winter", "small", "table", "music")
@@ -164,29 +166,6 @@ async def run(args, place):
     return report(args, out, time.monotonic() - begin)
 
 
-class Server:
-    """A server of our own on a free port, its workspace in a folder that goes away."""
-
-    def __init__(self, args):
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            port = s.getsockname()[1]
-        self.url = f"http://127.0.0.1:{port}"
-        self.folder = tempfile.TemporaryDirectory()
-        command = [args.program, "serve", "--data", self.folder.name, "--port", str(port), "--threads", str(args.threads)]
-        if args.model:
-            command += ["--model", args.model]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        line = self.process.stdout.readline()
-        if not line.startswith("Serving"):
-            sys.exit(f"the server did not start: {line}")
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait(60)
-        self.folder.cleanup()
-
-
 def arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("--url")
@@ -214,12 +193,14 @@ def arguments():
 
 def main():
     args = arguments()
-    server = Server(args) if args.program else None
+    folder = tempfile.TemporaryDirectory()
+    server = Server(args.program, folder.name, "--threads", str(args.threads), model=args.model) if args.program else None
     try:
         result = asyncio.run(run(args, Place(server.url if server else args.url, args.key, not args.completions)))
     finally:
         if server:
             server.stop()
+        folder.cleanup()
     print(json.dumps(result, indent=1))
     if args.json:
         with open(args.json, "w", encoding="utf-8") as file:

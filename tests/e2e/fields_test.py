@@ -11,11 +11,13 @@ import math
 import subprocess
 import sys
 import tempfile
-import threading
 import unittest
-import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from sluice_server import Server  # noqa: E402
 
 PROGRAM, MODEL = sys.argv[1:3]
 
@@ -24,30 +26,15 @@ class FieldsTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
-        cls.process = subprocess.Popen([PROGRAM, "serve", "--data", cls.folder.name + "/ws", "--model", MODEL, "--port", "0"],
-                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        cls.errors = []
-        threading.Thread(target=lambda: cls.errors.extend(cls.process.stderr), daemon=True).start()
-        line = cls.process.stdout.readline()
-        if " on http" not in line:
-            raise AssertionError(f"no server: {line!r} {cls.process.wait(30)} {cls.errors}")
-        cls.url = line.rsplit(" ", 1)[1].strip()
+        cls.server = Server(PROGRAM, cls.folder.name + "/ws", model=MODEL, stderr=subprocess.PIPE)
 
     @classmethod
     def tearDownClass(cls):
-        cls.process.terminate()
-        cls.process.wait(60)
-        cls.process.stdout.close()
+        cls.server.stop()
         cls.folder.cleanup()
 
     def call(self, path, body):
-        request = urllib.request.Request(self.url + path, data=json.dumps(body).encode(),
-                                         headers={"Content-Type": "application/json"})
-        try:
-            with urllib.request.urlopen(request, timeout=120) as answer:
-                return answer.status, json.loads(answer.read())
-        except urllib.error.HTTPError as error:
-            return error.code, json.loads(error.read())
+        return self.server.call(path, body)
 
     def text(self, **fields):
         body = {"prompt": "Hello there", "max_tokens": 12, "temperature": 0, "ignore_eos": True, **fields}
@@ -59,7 +46,7 @@ class FieldsTest(unittest.TestCase):
         return self.text(return_token_ids=True, **fields)["choices"][0]["token_ids"]
 
     def events(self, path, body):
-        request = urllib.request.Request(self.url + path, data=json.dumps({**body, "stream": True}).encode(),
+        request = urllib.request.Request(self.server.url + path, data=json.dumps({**body, "stream": True}).encode(),
                                          headers={"Content-Type": "application/json"})
         with urllib.request.urlopen(request, timeout=120) as answer:
             events = answer.read().decode().split("\n\n")

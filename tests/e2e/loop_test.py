@@ -14,35 +14,17 @@ import tempfile
 import threading
 import time
 import unittest
-import urllib.error
-import urllib.request
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+import sluice_server  # noqa: E402
 
 PROGRAM, MODEL, RECIPES = sys.argv[1:4]
 
 
-class Server:
-    """sluice-headless serve on a free port."""
-
+class Server(sluice_server.Server):
     def __init__(self, folder, *extra):
-        self.process = subprocess.Popen([PROGRAM, "serve", "--data", folder, "--model", MODEL, "--port", "0", *extra],
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.errors = []
-        threading.Thread(target=lambda: self.errors.extend(self.process.stderr), daemon=True).start()
-        line = self.process.stdout.readline()
-        if " on http" not in line:
-            raise AssertionError(f"no server: {line!r} {self.process.wait(30)} {self.errors}")
-        self.url = line.rsplit(" ", 1)[1].strip()
-
-    def call(self, path, body=None, method=None, headers=None):
-        request = urllib.request.Request(self.url + path, method=method or ("GET" if body is None else "POST"),
-                                         data=None if body is None else json.dumps(body).encode(),
-                                         headers={"Content-Type": "application/json", **(headers or {})})
-        try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
-                return answer.status, json.loads(answer.read() or b"null")
-        except urllib.error.HTTPError as error:
-            return error.code, json.loads(error.read() or b"null")
+        super().__init__(PROGRAM, folder, *extra, model=MODEL, stderr=subprocess.PIPE)
 
     def chat(self, text, seed):
         status, answer = self.call("/v1/chat/completions", {"messages": [{"role": "user", "content": text}], "max_tokens": 8,
@@ -59,17 +41,6 @@ class Server:
                 return status
             tick.wait(0.05)
         raise AssertionError(f"{what} did not happen in {seconds} s: {status} {self.errors}")
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-        self.process.stdout.close()
-
-    def stop(self):
-        self.process.terminate()
-        code = self.process.wait(60)
-        self.process.stdout.close()
-        return code
 
 
 def database(folder):

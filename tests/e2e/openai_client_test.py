@@ -9,52 +9,17 @@ With --binary it starts `sluice-headless serve` on a free port in a folder of it
 Needs: pip install openai. Exit 0 when every check passed.
 """
 import argparse
-import json
-import socket
-import subprocess
 import sys
 import tempfile
-import time
-import urllib.error
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import openai
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from sluice_server import Server, call  # noqa: E402
+
 QUESTION = [{"role": "user", "content": "Say in one short sentence what a valve does."}]
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def call(url, path, body=None, key=None, method=None):
-    request = urllib.request.Request(url + path, method=method or ("POST" if body is not None else "GET"))
-    request.add_header("Content-Type", "application/json")
-    if key:
-        request.add_header("Authorization", "Bearer " + key)
-    data = None if body is None else json.dumps(body).encode()
-    try:
-        with urllib.request.urlopen(request, data, timeout=120) as answer:
-            return answer.status, json.loads(answer.read())
-    except urllib.error.HTTPError as error:
-        return error.code, json.loads(error.read())
-
-
-def wait_ready(url, process, seconds=300):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if process.poll() is not None:
-            sys.exit(f"the server ended with {process.returncode} before it was ready")
-        try:
-            if call(url, "/health")[0] == 200:
-                return
-        except OSError:
-            pass
-        time.sleep(0.2)  # polling a program of ours that has no other sign of life yet
-    sys.exit("the server was not ready in time")
 
 
 class Checks:
@@ -62,6 +27,9 @@ class Checks:
         self.url, self.key = url, key
         self.client = openai.OpenAI(base_url=url + "/v1", api_key=key or "none", max_retries=0, timeout=300)
         self.model = self.client.models.list().data[0].id
+
+    def call(self, path, body=None):
+        return call(self.url, path, body, headers={"Authorization": "Bearer " + self.key} if self.key else None)
 
     def models(self):
         listed = self.client.models.list().data
@@ -214,15 +182,15 @@ class Checks:
     def feedback(self):
         receipt = self.chat().model_extra["sluice"]["record_id"]
         label = {"record_id": receipt, "kind": "accept", "key": receipt}
-        status, first = call(self.url, "/sluice/v1/feedback", label, self.key)
+        status, first = self.call("/sluice/v1/feedback", label)
         assert status == 200 and first["state"] in ("waiting", "held_out", "ignored", "late"), first
-        status, again = call(self.url, "/sluice/v1/feedback", label, self.key)
+        status, again = self.call("/sluice/v1/feedback", label)
         assert status == 200 and again["state"] == "duplicate" and again["feedback_id"] == first["feedback_id"]
-        status, other = call(self.url, "/sluice/v1/feedback", {**label, "kind": "reject"}, self.key)
+        status, other = self.call("/sluice/v1/feedback", {**label, "kind": "reject"})
         assert status == 409 and other["error"]["code"] == "idempotency_conflict"
-        status, record = call(self.url, f"/sluice/v1/records/{receipt}", key=self.key)
+        status, record = self.call(f"/sluice/v1/records/{receipt}")
         assert status == 200 and len(record["lp_full"]) == len(record["token_ids"])
-        assert call(self.url, "/sluice/v1/feedback", {"record_id": "rec_none", "kind": "accept"}, self.key)[0] == 404
+        assert self.call("/sluice/v1/feedback", {"record_id": "rec_none", "kind": "accept"})[0] == 404
 
     def early_leave(self):
         stream = self.client.chat.completions.create(model=self.model, messages=QUESTION, max_tokens=200, stream=True)
@@ -243,21 +211,13 @@ def main():
     parser.add_argument("--binary")
     parser.add_argument("--model")
     options = parser.parse_args()
-    process = None
-    folder = tempfile.TemporaryDirectory()
-    url = options.url
-    if options.binary:
-        port = free_port()
-        url = f"http://127.0.0.1:{port}"
-        command = [options.binary, "serve", "--data", folder.name + "/ws", "--port", str(port)]
-        process = subprocess.Popen(command + (["--model", options.model] if options.model else []))
-    elif not url:
+    if not options.url and not options.binary:
         parser.error("give --url or --binary")
+    folder = tempfile.TemporaryDirectory()
+    server = Server(options.binary, folder.name + "/ws", model=options.model) if options.binary else None
     failed = 0
     try:
-        if process:
-            wait_ready(url, process)
-        checks = Checks(url, options.key)
+        checks = Checks(server.url if server else options.url, options.key)
         for name in ("models", "chat", "chat_stream_equals", "completions", "choices_and_seed", "stop_string", "chat_logprobs",
                      "chat_logprobs_streamed", "several_choices", "usage_only_when_asked", "seeds", "tools", "errors", "feedback", "early_leave", "many_at_once"):
             try:
@@ -267,9 +227,8 @@ def main():
                 failed += 1
                 print("FAIL", name, type(error).__name__, error, flush=True)
     finally:
-        if process:
-            process.terminate()
-            process.wait(60)
+        if server:
+            server.stop()
         folder.cleanup()
     return 1 if failed else 0
 
