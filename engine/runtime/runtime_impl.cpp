@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <exception>
 
+#include "runtime/outcomes.h"
+
 namespace sluice {
 
 std::string session_key(SessionId session, const char* what) {
