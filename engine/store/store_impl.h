@@ -65,6 +65,21 @@ class Store::Impl {
 
 // Parts of writes that more than one file needs; all run inside a transaction.
 
+// Rows may go (write_redaction.cpp), their numbers never come back: readers, cursors and clients go by them. The number for
+// the next row of a table whose rows may go; and, before one does, that its number is kept.
+template <class Row>
+std::int64_t next_number(Database& db) {
+  const std::string table(Table<Row>::kName);
+  return 1 + query_value(db, std::int64_t{0},
+                         "SELECT max(coalesce((SELECT max(rowid) FROM " + table +
+                             "), 0), coalesce((SELECT CAST(value AS INTEGER) FROM value WHERE name = 'last_" + table + "'), 0))");
+}
+template <class Row>
+void keep_number(Database& db) {
+  run(db, "INSERT INTO value VALUES (?, ?) ON CONFLICT(name) DO UPDATE SET value = excluded.value",
+      "last_" + std::string(Table<Row>::kName), std::to_string(next_number<Row>(db) - 1));
+}
+
 // Records whose window passed without a label get the fate `no_event` (learning.md §2.2).
 Status expire_unlabelled(Tx& tx);
 // Appends to the hash chain; fills id, time and hashes of `row`.

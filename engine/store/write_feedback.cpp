@@ -92,7 +92,8 @@ void store_new(Tx& tx, const std::optional<RecordRow>& record, const LabelWindow
         row.record, row.choice, row.source);
     if (record->fate != "waiting") set_fate(tx, *record, "waiting");
   }
-  row.id = FeedbackId(insert(tx.db, row));
+  row.id = FeedbackId(next_number<FeedbackRow>(tx.db));
+  insert(tx.db, row);
   tx.announce(EventKind::kFeedback, row.id.value, row.record.text);
 }
 

@@ -81,6 +81,8 @@ Result<ForgetOutcome> Store::delete_record(const RecordId& id) {
     out.feedback = query_value(tx.db, std::int64_t{0}, "SELECT count(*) FROM feedback WHERE record = ?", id);
     drop_from_index(tx.db, record);
     drop_from_turn_before(tx.db, record);
+    keep_number<RecordRow>(tx.db);
+    keep_number<FeedbackRow>(tx.db);
     run(tx.db, "DELETE FROM reward WHERE record = ?", id);
     run(tx.db, "DELETE FROM feedback WHERE record = ?", id);
     run(tx.db, "DELETE FROM record WHERE seq = ?", record.seq);

@@ -61,7 +61,6 @@ Status Store::set_session_state(SessionId session, SessionState state) {
 
 Result<RecordRow> Store::add_record(RecordRow row) {
   if (!row.id.valid()) return invalid_argument("A record needs an id");
-  row.seq = 0;
   row.fate = first_fate(row);
   row.holds = holds_stream(row);
   const std::int64_t window = record_window_us(row, impl_->options.windows);
@@ -71,7 +70,8 @@ Result<RecordRow> Store::add_record(RecordRow row) {
     }
     row.served_us = tx.now_us;
     row.closes_us = tx.now_us + window;
-    row.seq = insert(tx.db, row);
+    row.seq = next_number<RecordRow>(tx.db);
+    insert(tx.db, row);
     run(tx.db, "INSERT INTO record_text(rowid, prompt_text, completion_text) VALUES (?, ?, ?)", row.seq, row.prompt_text,
         row.completion_text);
     tx.announce(EventKind::kRecord, row.seq, row.id.text);

@@ -28,5 +28,21 @@ TEST_F(RedactionTest, TheTurnBeforeForgetsWhatThisOneBeganWith) {
   }
 }
 
+// A reader that goes on after the last number it saw, or a client that takes a label back, must not meet another row under it.
+TEST_F(RedactionTest, NumbersOfDeletedRowsNeverComeBack) {
+  std::int64_t last_record = 0, last_feedback = 0;
+  for (int round = 0; round < 3; ++round) {
+    const RecordRow kept = turn("kept"), gone = turn("gone");
+    const auto said = store->add_feedback(label(gone.id));
+    ASSERT_TRUE(said.ok()) << said.status().message();
+    EXPECT_GT(kept.seq, last_record);
+    EXPECT_GT(said->row.id.value, last_feedback);
+    last_record = gone.seq;
+    last_feedback = said->row.id.value;
+    ASSERT_TRUE(store->delete_record(gone.id).ok());
+    ASSERT_TRUE(store->delete_record(kept.id).ok()) << "an older one after it";
+  }
+}
+
 }  // namespace
 }  // namespace sluice
