@@ -111,10 +111,12 @@ std::optional<ApiError> parse_object(const HttpRequest& request, Json* out) {
   if (const Status s = check_json_limits(request.body, "The request body"); !s.ok()) {
     return make_error(400, "invalid_json", s.message());
   }
-  *out = Json::parse(without_lone_surrogates(request.body), nullptr, false);
+  const std::string body = without_lone_surrogates(request.body);
+  *out = Json::parse(body, nullptr, false);
   if (out->is_object()) return std::nullopt;
   return make_error(400, "invalid_json",
-                    out->is_discarded() ? "The request body is not valid JSON" : "The request body must be a JSON object");
+                    out->is_discarded() ? "The request body is not valid JSON: " + json_problem<Json>(body)
+                                        : "The request body must be a JSON object");
 }
 
 }  // namespace sluice

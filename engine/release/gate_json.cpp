@@ -123,7 +123,7 @@ class FieldReader {
 Result<json> parse(std::string_view text, const char* what) {
   SLUICE_RETURN_IF_ERROR(check_json_limits(text, what));
   json value = json::parse(text, nullptr, false);
-  if (value.is_discarded()) return invalid_argument(std::string(what) + " is not valid JSON");
+  if (value.is_discarded()) return invalid_argument(std::string(what) + " is not valid JSON: " + json_problem<json>(text));
   return value;
 }
 

@@ -221,7 +221,7 @@ Result<RuleSet> read_rules(const json& root, const char* name) {
 Result<TaskRecipe> parse_task_recipe(std::string_view text) {
   SLUICE_RETURN_IF_ERROR(check_json_limits(text, "recipe"));
   const json root = json::parse(text, nullptr, false);
-  if (root.is_discarded()) return invalid_argument("recipe: the text is not valid JSON");
+  if (root.is_discarded()) return invalid_argument("recipe: the text is not valid JSON: " + json_problem<json>(text));
   if (!root.is_object()) return invalid_argument("recipe: the text must be a JSON object");
   TaskRecipe recipe;
   SLUICE_ASSIGN_OR_RETURN(recipe.name, string_at(root, "name", "name", true));

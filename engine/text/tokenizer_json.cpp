@@ -27,7 +27,9 @@ Status bad(const std::string& what) { return invalid_argument(std::string(kFile)
 Result<Json> parse(const std::string& text, const std::string& file) {
   SLUICE_RETURN_IF_ERROR(check_json_limits(text, file, {.max_bytes = kMaxFileBytes, .max_depth = 64}));
   Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded()) return invalid_argument(file + " is no valid JSON: fetch the model folder again");
+  if (json.is_discarded()) {
+    return invalid_argument(file + " is not valid JSON: " + json_problem<Json>(text) + "; fetch the model folder again");
+  }
   if (!json.is_object()) return invalid_argument(file + " must hold a JSON object");
   return json;
 }

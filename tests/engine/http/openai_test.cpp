@@ -231,10 +231,13 @@ TEST_F(HttpTest, LongPromptIsRefusedBeforeAnyStream) {
 
 TEST_F(HttpTest, JsonThatIsNone) {
   start();
-  for (const std::string text : {"{", "[]", "", "{\"a\":1e400}", "nul"}) {
+  const std::vector<std::pair<std::string, std::string>> none = {
+      {"{", "column 2"}, {"[]", "must be a JSON object"}, {"", "end of input"}, {"{\"a\":1e400}", "1e400"}, {"nul", "column 4"}};
+  for (const auto& [text, named] : none) {
     const Got g = got(client_->post("/v1/completions", text, "application/json"));
     EXPECT_EQ(g.status, 400) << text;
     EXPECT_EQ(g.code(), "invalid_json") << text;
+    EXPECT_THAT(g.body["error"]["message"].get<std::string>(), HasSubstr(named)) << text;
   }
   EXPECT_EQ(got(client_->post("/v1/completions", std::string(100, '['), "application/json")).status, 400);
   const Got wrong = got(client_->post("/v1/completions", "{}", "text/plain"));
