@@ -48,7 +48,7 @@ bool only_a_judge(const std::vector<SourceReward>& rewards) {
 double length_bias(const std::vector<Scored>& samples) {
   double net = 0, gross = 0;
   for (const Scored& s : samples) {
-    const double n = static_cast<double>(visible_tokens(*s.labelled));
+    const double n = static_cast<double>(visible_tokens(s.labelled->record, s.labelled->feedback));
     net += s.advantage * n;
     gross += std::abs(s.advantage) * n;
   }
@@ -76,10 +76,10 @@ void write_rows(const std::vector<Scored>& samples, const Baseline& before, Form
 
 }  // namespace
 
-std::size_t visible_tokens(const LabelledRecord& labelled) {
-  const std::size_t all = labelled.record.token_ids.size();
+std::size_t visible_tokens(const RecordRow& record, const std::vector<FeedbackRow>& feedback) {
+  const std::size_t all = record.token_ids.size();
   const FeedbackRow* newest = nullptr;
-  for (const FeedbackRow& row : labelled.feedback) {
+  for (const FeedbackRow& row : feedback) {
     if (row.by_text && row.shown_tokens >= 0 && (newest == nullptr || row.id > newest->id)) newest = &row;
   }
   return newest == nullptr ? all : std::min(all, static_cast<std::size_t>(newest->shown_tokens));
@@ -127,7 +127,7 @@ std::string drop_reason(const LabelledRecord& labelled, const std::vector<Source
                                   [](const FeedbackRow& f) { return f.state == "late"; });
     return late ? "late" : "no_event";
   }
-  if (visible_tokens(labelled) == 0 || r.prompt_ids.empty()) return "empty_mask";
+  if (visible_tokens(r, labelled.feedback) == 0 || r.prompt_ids.empty()) return "empty_mask";
   const auto finite = [](float x) { return std::isfinite(x); };
   if (r.lp_full.size() != r.token_ids.size() || !std::all_of(r.lp_full.begin(), r.lp_full.end(), finite)) return "no_logprobs";
   if (!(r.temperature > 0)) return "greedy";
@@ -154,7 +154,7 @@ Result<FormedBatch> form_batch(const std::vector<LabelledRecord>& labelled, cons
     s.labelled = &one;
     s.segment = segment_of(one.record);
     s.age = *age;
-    s.length = settings.loss.aggregation == Aggregation::kSeqMean ? 1 : static_cast<double>(visible_tokens(one));
+    s.length = settings.loss.aggregation == Aggregation::kSeqMean ? 1 : static_cast<double>(visible_tokens(one.record, one.feedback));
     s.reward = weighted_reward(s.rewards);
     s.advantage = advantage_of(s, baseline);
     samples.push_back(std::move(s));
@@ -169,7 +169,10 @@ Result<FormedBatch> form_batch(const std::vector<LabelledRecord>& labelled, cons
     return out;
   }
   std::vector<PackItem> items;
-  for (const Scored& s : samples) items.push_back({&s.labelled->record, s.advantage, 1, s.age, visible_tokens(*s.labelled)});
+  for (const Scored& s : samples) {
+    const RecordRow& record = s.labelled->record;
+    items.push_back({&record, s.advantage, 1, s.age, visible_tokens(record, s.labelled->feedback)});
+  }
   SLUICE_ASSIGN_OR_RETURN(out.tensors, pack(items));
   out.length_bias = length_bias(samples);
   write_rows(samples, baseline, out);

@@ -48,7 +48,7 @@ struct PackItem {
 };
 
 // Response tokens of the record that the labels speak of: all, unless the client reported the part it showed.
-std::size_t visible_tokens(const LabelledRecord& labelled);
+std::size_t visible_tokens(const RecordRow& record, const std::vector<FeedbackRow>& feedback);
 
 // kInvalidArgument names the record when its log-probs and ids differ in number, its prompt or answer is empty, or tau is 0.
 Result<TrainBatch> pack(const std::vector<PackItem>& items);

@@ -48,12 +48,9 @@ std::int64_t TrainerCore::steps_ahead() const {
 }
 
 std::size_t TrainerCore::visible_when_used(const RecordRow& record) const {
-  LabelledRecord labelled;
-  labelled.record = record;
-  for (FeedbackRow& row : store_.feedback_of(record.id)) {
-    if (row.state == "used") labelled.feedback.push_back(std::move(row));
-  }
-  return visible_tokens(labelled);
+  std::vector<FeedbackRow> used = store_.feedback_of(record.id);
+  std::erase_if(used, [](const FeedbackRow& row) { return row.state != "used"; });
+  return visible_tokens(record, used);
 }
 
 Result<Work> TrainerCore::work() {

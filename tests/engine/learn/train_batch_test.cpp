@@ -25,11 +25,11 @@ TEST(TrainBatch, TokensBehindTheShownPartAreMasked) {
   LabelledRecord a = labelled(7, true, 4);
   a.feedback.front().by_text = true;
   a.feedback.front().shown_tokens = 2;
-  EXPECT_EQ(visible_tokens(a), 2u);
-  const TrainBatch batch = pack({{&a.record, 0.5, 1, 0, visible_tokens(a)}}).value();
+  EXPECT_EQ(visible_tokens(a.record, a.feedback), 2u);
+  const TrainBatch batch = pack({{&a.record, 0.5, 1, 0, visible_tokens(a.record, a.feedback)}}).value();
   EXPECT_EQ(batch.mask, (std::vector<float>{1, 1, 0, 0}));
   a.feedback.front().shown_tokens = -1;
-  EXPECT_EQ(visible_tokens(a), 4u);
+  EXPECT_EQ(visible_tokens(a.record, a.feedback), 4u);
   a.feedback.front().shown_tokens = 0;
   EXPECT_EQ(drop_reason(a, rewards_of(a, {}), 0, {}), "empty_mask");
 }
