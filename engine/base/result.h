@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cassert>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -41,6 +42,19 @@ inline const char* code_name(Code code) {
   return "unknown";
 }
 
+// Which of the failures of its code it is, where somebody must tell it from the others. The code each belongs to stands
+// behind it.
+enum class Reason : unsigned char {
+  kNone,
+  kContextLength,  // kInvalidArgument: the prompt fills the context; Status::count() is its number of tokens
+  kTemplate,       // kInvalidArgument: the chat template refused the messages
+  kLoading,        // kUnavailable: no model yet
+  kPaused,         // kUnavailable
+  kAsleep,         // kUnavailable
+  kStopping,       // kUnavailable
+  kNotFinite,      // kInternal: the model's output is not a number
+};
+
 class [[nodiscard]] Status {
  public:
   Status() = default;
@@ -51,9 +65,20 @@ class [[nodiscard]] Status {
   bool ok() const { return code_ == Code::kOk; }
   Code code() const { return code_; }
   const std::string& message() const { return message_; }
+  Reason reason() const { return reason_; }
+  std::int64_t count() const { return count_; }
+
+  // The same failure, said more closely.
+  Status with(Reason reason, std::int64_t count = 0) && {
+    reason_ = reason;
+    count_ = count;
+    return std::move(*this);
+  }
 
  private:
   Code code_ = Code::kOk;
+  Reason reason_ = Reason::kNone;
+  std::int64_t count_ = 0;
   std::string message_;
 };
 

@@ -51,7 +51,8 @@ Status check_room(std::size_t prompt_tokens, int context_length, PreparedPrompt&
   if (prompt_tokens >= static_cast<std::size_t>(context_length)) {
     return invalid_argument("This model's maximum context length is " + std::to_string(context_length) +
                             " tokens, but the prompt has " + std::to_string(prompt_tokens) +
-                            " tokens. Shorten the prompt so that room is left for an answer.");
+                            " tokens. Shorten the prompt so that room is left for an answer.")
+        .with(Reason::kContextLength, static_cast<std::int64_t>(prompt_tokens));
   }
   const int left = context_length - static_cast<int>(prompt_tokens);
   p.max_tokens = request.max_tokens < 0 ? left : std::min(request.max_tokens, left);
@@ -62,7 +63,9 @@ Result<PreparedPrompt> render_messages(const ChatTemplate* chat_template, const 
                                        const CompletionRequest& request) {
   if (!chat_template) return invalid_argument("this model has no chat template: send a prompt instead of messages");
   PreparedPrompt p;
-  SLUICE_ASSIGN_OR_RETURN(const std::vector<Segment> segments, chat_template->render(*request.messages, request.render));
+  Result<std::vector<Segment>> rendered = chat_template->render(*request.messages, request.render);
+  if (!rendered.ok()) return Status(rendered.status()).with(Reason::kTemplate);
+  const std::vector<Segment>& segments = *rendered;
   if (request.add_special.value_or(false)) {
     SLUICE_ASSIGN_OR_RETURN(p.ids, encode_segments(tokenizer, segments));
   } else {
@@ -107,7 +110,7 @@ Result<PreparedPrompt> take_ids(const Tokenizer& tokenizer, const CompletionRequ
   if (request.suffix) return invalid_argument("suffix needs a prompt of text, not of token ids");
   PreparedPrompt p;
   p.ids = ids;
-  p.text = tokenizer.decode(ids, request.skip_special_tokens);
+  p.text = tokenizer.decode_text(ids, request.skip_special_tokens);
   if (request.echo) p.echo = p.text;
   return p;
 }

@@ -72,7 +72,7 @@ struct TokenLogprob {
   TokenId token = 0;
   std::string piece;                       // raw bytes
   float logprob = 0;                       // of the unmodified logits
-  std::size_t offset = 0;                  // characters of text before it: of the prompt's, or of the answer's
+  std::size_t offset = 0;                  // characters of text before it: of the echo's, or of the answer's
   std::vector<std::pair<std::string, float>> top;
 };
 
@@ -145,8 +145,8 @@ class CompletionService {
   CompletionService(Generator& generator, std::shared_ptr<const Tokenizer> tokenizer,
                     std::shared_ptr<const ChatTemplate> chat_template, Store* store, NameOf name_of, const Clock& clock);
 
-  // Returns once the first sequence was admitted and the version is fixed. Errors: kInvalidArgument (template, empty
-  // prompt, prompt as long as the context: message with "maximum context length is N tokens"), kBusy, kNotFound,
+  // Returns once the first sequence was admitted and the version is fixed. Errors: kInvalidArgument (template: kTemplate; empty
+  // prompt; prompt as long as the context: kContextLength, "maximum context length is N tokens"), kBusy, kNotFound,
   // kUnavailable.
   // `gone`, when given, is asked now and then while the request waits; true ends the wait with kCancelled.
   Result<std::unique_ptr<Exchange>> start(CompletionRequest request, const std::function<bool()>& gone = nullptr);

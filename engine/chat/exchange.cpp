@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "chat/token_offsets.h"
 #include "text/utf8.h"
 
 namespace sluice {
@@ -93,16 +94,14 @@ void LocalExchange::begin_prompt(std::size_t prompt, const StartInfo& start) {
   p.begun = true;
   p.cached_tokens = start.cached_tokens;
   const std::vector<TokenId>& ids = facts_.prompts[prompt].ids;
-  StreamDecoder decoder(facts_.tokenizer, facts_.request.skip_special_tokens);
-  std::size_t decoded = 0;
+  const std::string& echo = facts_.prompts[prompt].echo;
+  const std::vector<std::size_t> offsets = token_offsets(*facts_.tokenizer, ids, echo);
   for (std::size_t i = 0; facts_.request.prompt_logprobs >= 0 && i < ids.size(); ++i) {
     const bool known = i > 0 && i <= start.prompt_scores.size();
     const bool tops = known && i <= start.prompt_tops.size();
-    p.logprobs.push_back(logprob_of(ids[i], known ? start.prompt_scores[i - 1] : 0, decoded + (decoder.pending() ? 1 : 0),
+    p.logprobs.push_back(logprob_of(ids[i], known ? start.prompt_scores[i - 1] : 0, offsets[i],
                                     tops ? start.prompt_tops[i - 1] : std::vector<TopLogprob>()));
-    decoded += count_code_points(decoder.push(ids[i]));
   }
-  const std::string& echo = facts_.prompts[prompt].echo;
   for (std::size_t i = 0; !echo.empty() && i < per_prompt_; ++i) {
     TextEvent event;
     event.text = echo;

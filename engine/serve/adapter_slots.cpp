@@ -121,7 +121,9 @@ Result<AdapterSlots::Resolved> AdapterSlots::resolve(const AdapterChoice& choice
   }
   if (version == kBaseVersion) return Resolved{version, nullptr};
   const auto it = slots_.find(version);
-  if (it == slots_.end()) return unavailable("adapter version " + std::to_string(version.value) + " is not in memory: try again");
+  if (it == slots_.end()) {
+    return unavailable("adapter version " + std::to_string(version.value) + " is not in memory: try again").with(Reason::kLoading);
+  }
   it->second.last_used = ++use_counter_;
   return Resolved{version, it->second.adapter};
 }

@@ -7,6 +7,11 @@
 #include "serve/engine_impl.h"
 
 namespace sluice {
+namespace {
+
+Status is_stopping() { return unavailable("the engine is stopping").with(Reason::kStopping); }
+
+}  // namespace
 
 Engine::Impl::Impl(std::shared_ptr<const Model> model, AdapterSlots& slots, const EngineOptions& options, const Log& log)
     : model_(std::move(model)),
@@ -23,9 +28,9 @@ Engine::Impl::Impl(std::shared_ptr<const Model> model, AdapterSlots& slots, cons
 Status Engine::Impl::check_open() const {
   switch (state_) {
     case ServeState::kReady: break;
-    case ServeState::kPaused: return unavailable("the engine is paused and takes no requests: resume it, or try again later");
-    case ServeState::kAsleep: return unavailable("the engine is asleep and takes no requests: wake it, or try again later");
-    case ServeState::kStopping: return unavailable("the engine is stopping");
+    case ServeState::kPaused: return unavailable("the engine is paused and takes no requests: resume it, or try again later").with(Reason::kPaused);
+    case ServeState::kAsleep: return unavailable("the engine is asleep and takes no requests: wake it, or try again later").with(Reason::kAsleep);
+    case ServeState::kStopping: return is_stopping();
   }
   if (waiting_ >= options_.queue_capacity) {
     return busy("the queue is full: " + std::to_string(waiting_) + " requests wait already; try again in " +
@@ -89,7 +94,7 @@ Status Engine::Impl::on_engine(std::function<Status()> work) {
   const auto command = std::make_shared<Command>();
   command->work = std::move(work);
   MutexLock lock(mu_);
-  if (state_ == ServeState::kStopping) return unavailable("the engine is stopping");
+  if (state_ == ServeState::kStopping) return is_stopping();
   commands_.push_back(command);
   work_.notify_one();
   while (!command->done) command_done_.wait(mu_);
@@ -99,7 +104,7 @@ Status Engine::Impl::on_engine(std::function<Status()> work) {
 Status Engine::Impl::set_paused(bool paused) {
   MutexLock control(control_mu_);
   MutexLock lock(mu_);
-  if (state_ == ServeState::kStopping) return unavailable("the engine is stopping");
+  if (state_ == ServeState::kStopping) return is_stopping();
   if (state_ == ServeState::kAsleep) return conflict("the engine is asleep: wake it first");
   state_ = paused ? ServeState::kPaused : ServeState::kReady;
   work_.notify_one();
@@ -121,7 +126,7 @@ Status Engine::Impl::sleep(bool weights) {
   MutexLock control(control_mu_);
   {
     MutexLock lock(mu_);
-    if (state_ == ServeState::kStopping) return unavailable("the engine is stopping");
+    if (state_ == ServeState::kStopping) return is_stopping();
     state_ = ServeState::kAsleep;
   }
   return on_engine([this, weights]() -> Status {

@@ -80,7 +80,7 @@ void Engine::Impl::draw(Sequence& s, SampledToken token, Outcome& o) {
   if (!token.finite) {
     s.spoilt = o.ends = true;
     o.reason = FinishReason::kError;
-    o.error = internal_error("non_finite_logits: the model's output is not a number for this request");
+    o.error = internal_error("the model's output is not a number for this request").with(Reason::kNotFinite);
     return;
   }
   s.generated.push_back(token.token);

@@ -95,7 +95,8 @@ Status check_request(const Request& request, const ModelInfo& model, int context
   if (request.prompt.size() >= static_cast<std::size_t>(context_length)) {
     return invalid_argument("the prompt has " + std::to_string(request.prompt.size()) +
                             " tokens, but the maximum context length is " + std::to_string(context_length) +
-                            " tokens, the answer included: shorten the prompt");
+                            " tokens, the answer included: shorten the prompt")
+        .with(Reason::kContextLength, static_cast<std::int64_t>(request.prompt.size()));
   }
   SLUICE_RETURN_IF_ERROR(check_tokens("prompt", request.prompt, model.vocab_size));
   SLUICE_RETURN_IF_ERROR(check_tokens("stop_token_ids", request.stop_ids, model.vocab_size));

@@ -218,7 +218,8 @@ Result<Value> Interpreter::call_builtin(Builtin builtin, const Arguments& a) {
     }
     case Builtin::kRaiseException: break;
   }
-  return invalid_argument(a.positional.empty() ? "the template raises an error" : to_str(a.positional[0]).text());
+  return invalid_argument(a.positional.empty() ? "the template raises an error" : to_str(a.positional[0]).text())
+      .with(Reason::kTemplate);
 }
 
 }  // namespace sluice::jinja

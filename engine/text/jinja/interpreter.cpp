@@ -34,7 +34,7 @@ Status Interpreter::enter() {
 }
 
 Status Interpreter::located(int line, Status status) {
-  if (located_) return status;
+  if (located_ || status.reason() == Reason::kTemplate) return status;  // what a template raises is said in its own words
   located_ = true;
   return error_at(line, status.message());
 }

@@ -52,6 +52,69 @@ TEST(Prompts, ScoresOfSeveralPromptsComeBeforeTheirText) {
   EXPECT_EQ(exchange->prompt_logprobs(1)[7].offset, 7u);
 }
 
+// SentencePiece's bytes: the space is a token of its own, and one is put before every text.
+std::shared_ptr<const Tokenizer> pieces_of_bytes(bool bos) {
+  return byte_tokenizer([bos](Vocabulary& v) {
+    v.model = "llama";
+    v.pre_tokenizer.clear();
+    for (int b = 0; b < 256; ++b) {
+      char name[8];
+      std::snprintf(name, sizeof name, "<0x%02X>", static_cast<unsigned>(b));
+      v.tokens[static_cast<std::size_t>(b)] = b == ' ' ? "\xE2\x96\x81" : name;
+      v.types[static_cast<std::size_t>(b)] = b == ' ' ? TokenType::kNormal : TokenType::kByte;
+    }
+    v.scores.assign(v.tokens.size(), 0);
+    if (bos) v.bos = kFakeTurnStart, v.add_bos = true;
+  });
+}
+
+// Ids stand for a text from its begin: the space that was put before it is no part of it.
+TEST(Prompts, IdsGiveBackTheTextTheyWereMadeOf) {
+  const auto tokenizer = pieces_of_bytes(false);
+  ASSERT_EQ(*tokenizer->encode("ab c"), fake_tokens(" ab c"));
+  ChatUnderTest t;
+  CompletionService chat(t.engine, tokenizer, nullptr, &*t.store, TestStore::name_of, Clock::system());
+  CompletionRequest r = text_request("", 3);
+  r.prompt.reset();
+  r.prompt_ids = fake_tokens(" ab c");
+  r.echo = r.want_logprobs = true;
+  r.prompt_logprobs = 0;
+  const auto exchange = chat.start(r).value();
+  const Told told = drain(*exchange);
+  EXPECT_EQ(told.text.at(0).substr(0, 4), "ab c");
+  EXPECT_EQ(told.text.at(0), "ab c" + expected(kBaseVersion, fake_tokens(" ab c"), 3));
+  EXPECT_EQ(t.store->record(exchange->record_id())->prompt_text, "ab c");
+  std::vector<std::size_t> offsets;
+  for (const TokenLogprob& l : exchange->prompt_logprobs()) offsets.push_back(l.offset);
+  EXPECT_EQ(offsets, (std::vector<std::size_t>{0, 0, 1, 2, 3}));
+}
+
+TEST(Prompts, OffsetsAreThoseOfTheEchoedText) {
+  const struct {
+    std::shared_ptr<const Tokenizer> tokenizer;
+    std::string text;
+    std::vector<std::size_t> offsets;
+  } cases[] = {
+      {byte_tokenizer(), "a<|im_end|>b", {0, 1, 11}},                       // the marker stands in the text as it was sent
+      {byte_tokenizer(), "\xC3\xA9" "b", {0, 1, 1}},                        // a second byte counts its character
+      {pieces_of_bytes(true), "ab", {0, 0, 0, 1}},                          // BOS and the put space have no text
+      {pieces_of_bytes(false), " a", {0, 1, 1}},                            // of two spaces one is the text's
+      {pieces_of_bytes(false), "a<|im_end|>b", {0, 0, 1, 11, 11}},          // a space is put behind the marker too
+  };
+  for (const auto& c : cases) {
+    ChatUnderTest t;
+    CompletionService chat(t.engine, c.tokenizer, nullptr, &*t.store, TestStore::name_of, Clock::system());
+    CompletionRequest r = text_request(c.text, 0);
+    r.echo = r.want_logprobs = true;
+    r.prompt_logprobs = 0;
+    const auto exchange = chat.start(r).value();
+    EXPECT_EQ(drain(*exchange).text.at(0), c.text);
+    std::vector<std::size_t> offsets;
+    for (const TokenLogprob& l : exchange->prompt_logprobs()) offsets.push_back(l.offset);
+    EXPECT_EQ(offsets, c.offsets) << c.text;
+  }
+}
+
 TEST(Prompts, MoreChoicesThanTheQueueHoldsAreServedBitByBit) {
   EngineOptions options;
   options.queue_capacity = 4;

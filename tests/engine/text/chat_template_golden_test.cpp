@@ -60,6 +60,11 @@ class TemplateGolden : public ::testing::Test {
   Json golden_;
 };
 
+// The place is named, unless the template raised the error itself: that is said in its own words.
+bool is_told(const Status& status, const char* line) {
+  return status.reason() == Reason::kTemplate || status.message().find(line) != std::string::npos;
+}
+
 TEST_F(TemplateGolden, TPL3_PromptsEqualJinja2) {
   std::map<std::string, std::shared_ptr<const ChatTemplate>> templates;
   for (const auto& [name, source] : golden_["templates"].items()) {
@@ -82,7 +87,7 @@ TEST_F(TemplateGolden, TPL3_PromptsEqualJinja2) {
     if (one.contains("error")) {
       EXPECT_FALSE(segments.ok()) << one;
       if (!segments.ok()) {
-        EXPECT_NE(segments.status().message().find("line "), std::string::npos);
+        EXPECT_TRUE(is_told(segments.status(), "line ")) << segments.status().message();
       }
     } else {
       ASSERT_TRUE(segments.ok()) << one << (segments.ok() ? "" : segments.status().message());
@@ -105,7 +110,7 @@ TEST_F(TemplateGolden, SnippetsEqualJinja2) {
     if (one.contains("error")) {
       EXPECT_FALSE(text.ok()) << source << " gave " << (text.ok() ? text->text() : "");
       if (!text.ok()) {
-        EXPECT_NE(text.status().message().find("line 1"), std::string::npos) << text.status().message();
+        EXPECT_TRUE(is_told(text.status(), "line 1")) << text.status().message();
       }
     } else {
       EXPECT_TRUE(text.ok()) << source << "\n" << (text.ok() ? "" : text.status().message());
