@@ -40,7 +40,7 @@ const std::vector<Verb>& verbs() {
          {"--allowed-hosts", "LIST", "further names a Host header may say, with commas", false},
          {"--cors-origins", "LIST", "pages that may use the client routes, such as https://app.example, with commas", false},
          {"--aliases", "LIST", "model names that mean whatever serves, with commas, in the place of sluice", false},
-         {"--compat-rlinf", "", "listens on 8081 and 8082 too, where editors of RLinf send", false},
+         {"--compat-rlinf", "", "listens on 8081 and 8082 too, for editors of RLinf; what they leave out is as the recipe says", false},
          {"--drain", "SECONDS", "how long answers in the making may go on after a stop signal, default 20", false},
          {"--threads", "N", "cores for generation, default half of them", false},
          {"--recipe", "NAME|FILE", "start a live session with this recipe: labels from outside train it", false}},

@@ -53,7 +53,7 @@ Result<RuntimeOptions> options_of(const Args& args) {
     if (is_plain_name(alias)) continue;
     return invalid_argument("alias \"" + alias + "\": use letters, digits, dot, dash and underscore, at most 64");
   }
-  if (args.has("--compat-rlinf")) options.more_ports = {8081, 8082};
+  if (args.has("--compat-rlinf")) options.editor_ports = {8081, 8082};
   options.discard_at_bound = true;
   if (args.has("--api-key-file")) {
     SLUICE_ASSIGN_OR_RETURN(options.api_keys, read_keys(args.text("--api-key-file")));

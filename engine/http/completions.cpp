@@ -109,6 +109,7 @@ class Completions::Job {
   OpenAiCall call;
   AnswerFacts facts;
   std::unique_ptr<Exchange> exchange;
+  bool left = false;  // the client went away while its request waited
   bool reef = false;  // the client is to hear the record's id once more, before the end
 
  private:
@@ -172,6 +173,7 @@ std::optional<ApiError> Completions::start(Job& job, const HttpRequest& request)
   const auto gone = [this, &request] { return stopping_.load() || request.gone(); };
   Result<std::unique_ptr<Exchange>> exchange = service_.start(r, gone);
   if (!exchange.ok()) {
+    job.left = exchange.code() == Code::kCancelled && !stopping_.load();
     ApiError error = completion_error(exchange.status(), service_.context_length());
     if (error.status == 429) error.retry_after_s = retry_after();
     if (error.status == 400 && error.param.empty()) error.param = r.messages ? "messages" : "prompt";
@@ -193,14 +195,14 @@ std::optional<ApiError> Completions::start(Job& job, const HttpRequest& request)
 }
 
 HttpReply Completions::handle(const HttpRequest& request, OpenAiRoute route) {
-  const auto fail = [&](const ApiError& error) {
-    const bool left = error.code == "shutting_down" && !stopping_.load();
-    metrics_.count_request(openai_route_name(route), left ? "cancelled" : "error");
+  const auto fail = [&](const ApiError& error, const char* counted = "error") {
+    metrics_.count_request(openai_route_name(route), counted);
     return error_reply(error);
   };
   if (auto error = not_ready(stopping_.load() ? ServingPhase::kStopping : control_.phase())) return fail(*error);
   OpenAiCall call;
-  const OpenAiModel model{service_.tokenizer(), service_.chat_template(), control_.fim_markers()};
+  const OpenAiModel model{service_.tokenizer(), service_.chat_template(), control_.fim_markers(),
+                          request.from_editor ? control_.sampling_defaults() : std::nullopt};
   if (auto error = parse_openai_call(request, route, model, &call)) return fail(*error);
   auto job = std::make_shared<Job>(*this, std::move(call));
   if (!job->take_place()) {
@@ -208,7 +210,7 @@ HttpReply Completions::handle(const HttpRequest& request, OpenAiRoute route) {
     error.retry_after_s = retry_after();
     return fail(error);
   }
-  if (auto error = start(*job, request)) return fail(*error);
+  if (auto error = start(*job, request)) return fail(*error, job->left ? "cancelled" : "error");
   if (!job->call.stream) return collect(*job, request);
   HttpReply reply;
   reply.content_type = "text/event-stream";

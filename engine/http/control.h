@@ -37,6 +37,12 @@ struct LiveContext {
   Split split = Split::kTrain;  // of this group; a stream with held-out prompts of its own trains on all live ones
 };
 
+// What a recipe says of its answers, for requests that leave it to the recipe.
+struct SamplingDefaults {
+  double temperature = 1, top_p = 1;
+  int max_tokens = 16;
+};
+
 struct GateDocument {
   std::string settings_json;    // whole settings, one object
   SettingsId revision;          // the ETag; If-Match is compared with it
@@ -97,6 +103,7 @@ class Control {
   virtual LiveContext live_context(const std::string& group_key) const = 0;
   // Texts before the prefix, the suffix and the answer, for models without fill-in-the-middle tokens: the running recipe's.
   virtual std::optional<std::array<std::string, 3>> fim_markers() const = 0;
+  virtual std::optional<SamplingDefaults> sampling_defaults() const = 0;  // the running recipe's
   virtual ServingCounters counters() const = 0;
 
   virtual const EventHub& events() const = 0;           // what the store committed

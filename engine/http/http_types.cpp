@@ -92,6 +92,16 @@ ApiError api_error(const Status& status, const std::string& conflict_code) {
     case Code::kCancelled: error.status = 503, error.code = "shutting_down", error.retry_after_s = 5; break;
     default: error.status = 500, error.code = "internal_error"; break;
   }
+  switch (status.reason()) {
+    case Reason::kNone: break;
+    case Reason::kContextLength: error.code = "context_length_exceeded"; break;
+    case Reason::kTemplate: error.code = "template_error", error.param = "messages"; break;
+    case Reason::kLoading: error.code = "model_loading"; break;
+    case Reason::kPaused: error.code = "engine_paused"; break;
+    case Reason::kAsleep: error.code = "engine_asleep"; break;
+    case Reason::kStopping: error.code = "shutting_down"; break;
+    case Reason::kNotFinite: error.code = "non_finite_logits"; break;
+  }
   return error;
 }
 

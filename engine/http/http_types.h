@@ -26,6 +26,7 @@ struct HttpRequest {
   HeaderList headers;             // in the order sent
   std::string body;
   std::string remote_addr;        // of the socket
+  bool from_editor = false;       // came in on a port where editors of RLinf send
   std::function<bool()> gone;     // has the client closed its side?
 
   // Value of the first header of that name, whatever its case; empty when there is none.

@@ -108,7 +108,7 @@ Listener::~Listener() {
   ::close(stop_fd_);
 }
 
-Result<int> Listener::bind(const std::string& host, int port, bool tls) {
+Result<int> Listener::bind(const std::string& host, int port, Door door) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
@@ -118,7 +118,7 @@ Result<int> Listener::bind(const std::string& host, int port, bool tls) {
   for (const addrinfo* each = found; each != nullptr && fd < 0; each = each->ai_next) fd = listen_on(*each, &why);
   freeaddrinfo(found);
   if (fd < 0) return bind_error(host, port, why);
-  sockets_.push_back({fd, tls});
+  sockets_.push_back({fd, door});
   return bound_port(fd);
 }
 
@@ -156,7 +156,7 @@ void Listener::accept_loop() {
       const int on = 1;
       setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
       setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kSendBuffer, sizeof kSendBuffer);
-      threads_.enqueue([this, fd, peer = name_of(address, size), tls = sockets_[i - 1].tls] { serve_(fd, peer, tls); });
+      threads_.enqueue([this, fd, peer = name_of(address, size), door = sockets_[i - 1].door] { serve_(fd, peer, door); });
     }
   }
   for (const Socket& s : sockets_) ::close(s.fd);

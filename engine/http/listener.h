@@ -33,17 +33,23 @@ class ConnectionThreads {
   bool stop_ SLUICE_GUARDED_BY(mu_) = false;
 };
 
+// What a listening address is for.
+struct Door {
+  bool tls = false;
+  bool editors = false;  // editors of RLinf send there
+};
+
 class Listener {
  public:
-  // Called on a connection's own thread; takes over the (non-blocking) socket. `tls`: as its address was bound.
-  using Serve = std::function<void(int fd, const std::string& peer, bool tls)>;
+  // Called on a connection's own thread; takes over the (non-blocking) socket. `door`: as its address was bound.
+  using Serve = std::function<void(int fd, const std::string& peer, Door door)>;
 
   Listener(std::size_t max_connections, Serve serve);
   ~Listener();  // stop()
 
   // Binds one more address; the port that was bound (for 0: any free one). kConflict: the port is in use.
   // kInvalidArgument: no address of this machine, or no right to the port. Only before start().
-  Result<int> bind(const std::string& host, int port, bool tls);
+  Result<int> bind(const std::string& host, int port, Door door);
   void start();
   // Refuses new connections, lets those that were accepted see stop_fd(), joins their threads. Idempotent.
   void stop();
@@ -52,7 +58,7 @@ class Listener {
  private:
   struct Socket {
     int fd;
-    bool tls;
+    Door door;
   };
   void accept_loop();
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "chat/completion.h"
+#include "http/control.h"
 #include "http/http_types.h"
 #include "http/tool_calls.h"
 
@@ -38,6 +39,8 @@ struct OpenAiModel {
   const Tokenizer& tokenizer;
   const ChatTemplate* chat_template = nullptr;            // null: none
   std::optional<std::array<std::string, 3>> fim_markers;  // of the recipe, for models without their own
+  // Of the recipe, where fields of text completions that are absent are its to say; else those of serving.md §1.3.
+  std::optional<SamplingDefaults> defaults;
 };
 
 // Everything but the model's existence is checked here.

@@ -129,9 +129,9 @@ void read_biases(Fields& f, const Tokenizer& tokenizer, SamplingParams* sampling
   }
 }
 
-void read_sampling(Fields& f, SamplingParams* s) {
-  s->temperature = static_cast<float>(f.number("temperature", 1, 0, 2));
-  s->top_p = static_cast<float>(f.number("top_p", 1, 0, 1));
+void read_sampling(Fields& f, const SamplingDefaults& absent, SamplingParams* s) {
+  s->temperature = static_cast<float>(f.number("temperature", absent.temperature, 0, 2));
+  s->top_p = static_cast<float>(f.number("top_p", absent.top_p, 0, 1));
   s->min_p = static_cast<float>(f.number("min_p", 0, 0, 1));
   s->top_k = static_cast<int>(std::min<std::int64_t>(f.integer("top_k", 0, -1, INT64_MAX), INT_MAX));
   s->presence_penalty = static_cast<float>(f.number("presence_penalty", 0, -2, 2));
@@ -147,8 +147,8 @@ void read_sampling(Fields& f, SamplingParams* s) {
   }
 }
 
-void read_length(Fields& f, OpenAiRoute route, CompletionRequest* r) {
-  const int fallback = route == OpenAiRoute::kChat ? -1 : route == OpenAiRoute::kFim ? 128 : 16;
+void read_length(Fields& f, OpenAiRoute route, const SamplingDefaults& absent, CompletionRequest* r) {
+  const int fallback = route == OpenAiRoute::kChat ? -1 : route == OpenAiRoute::kFim ? 128 : absent.max_tokens;
   r->max_tokens = read_count(f, "max_tokens", fallback);
   r->max_tokens = read_count(f, "max_completion_tokens", r->max_tokens);
 }
@@ -264,8 +264,9 @@ std::optional<ApiError> parse_openai_call(const HttpRequest& request, OpenAiRout
   call->model = f.text("model", "", 256);
   CompletionRequest& r = call->request;
   r.route = openai_route_name(route);
-  read_sampling(f, &r.sampling);
-  read_length(f, route, &r);
+  const SamplingDefaults absent = route == OpenAiRoute::kText ? model.defaults.value_or(SamplingDefaults()) : SamplingDefaults();
+  read_sampling(f, absent, &r.sampling);
+  read_length(f, route, absent, &r);
   r.stop = read_stops(f);
   if (const Json* ids = f.find("stop_token_ids")) r.stop_token_ids = read_ids(*ids, "stop_token_ids", 64, model.tokenizer, f);
   r.ignore_eos = f.boolean("ignore_eos", false);

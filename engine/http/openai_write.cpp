@@ -285,24 +285,12 @@ std::string AnswerWriter::reef_chunk() const {
 
 ApiError completion_error(const Status& status, int context_length) {
   ApiError error = api_error(status);
-  const std::string& text = status.message();
-  if (status.code() == Code::kInvalidArgument && text.find("maximum context length") != std::string::npos) {
-    error.code = "context_length_exceeded";
-    error.numbers.emplace_back("n_ctx", std::to_string(context_length));
-    const auto at = text.find("the prompt has ");
-    const auto digits = at == std::string::npos ? at : text.find_first_of("0123456789", at);
-    if (digits != std::string::npos) error.numbers.emplace_back("n_prompt_tokens", std::to_string(std::stoll(text.substr(digits))));
-  } else if (status.code() == Code::kInvalidArgument && text.find("template") != std::string::npos) {
-    error.code = "template_error";
-    error.param = "messages";
-  } else if (status.code() == Code::kNotFound) {
+  if (status.code() == Code::kNotFound) {
     error.code = "model_not_found";
     error.param = "model";
-  } else if (status.code() == Code::kUnavailable && text.find("store unavailable") == std::string::npos) {
-    const bool paused = text.find("is paused") != std::string::npos, asleep = text.find("is asleep") != std::string::npos;
-    error.code = paused ? "engine_paused" : asleep ? "engine_asleep" : "shutting_down";
-  } else if (status.code() == Code::kInternal && text.find("finite") != std::string::npos) {
-    error.code = "non_finite_logits";
+  }
+  if (status.reason() == Reason::kContextLength) {
+    error.numbers = {{"n_ctx", std::to_string(context_length)}, {"n_prompt_tokens", std::to_string(status.count())}};
   }
   return error;
 }

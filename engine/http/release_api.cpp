@@ -117,6 +117,7 @@ HttpReply ReleaseApi::put_gate(const HttpRequest& request) {
   if (f.error()) return error_reply(*f.error());
   const Result<SettingsId> id = control_.put_gate(
       dump(*settings), revision ? std::optional<SettingsId>(SettingsId(*revision)) : std::nullopt, who, note);
+  if (id.code() == Code::kInvalidArgument) return error_reply(bad_value("settings", id.status().message()));
   if (!id.ok()) return failed(id.status(), "revision_mismatch");
   return get_gate();
 }

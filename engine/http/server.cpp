@@ -41,7 +41,7 @@ class ConnectionSink final : public StreamSink {
 };
 
 Status check_options(const HttpServerOptions& options) {
-  for (const int port : options.more_ports) {
+  for (const int port : options.editor_ports) {
     if (port < 0 || port > 65535) return invalid_argument("Port " + std::to_string(port) + " does not exist: choose one from 0 to 65535");
   }
   if (options.port < 0 || options.port > 65535) {
@@ -72,7 +72,7 @@ class HttpServer::Impl {
         guard_({options.host, options.api_keys, options.allowed_hosts, options.cors_origins, options.max_body_bytes}),
         routes_(guard_, service, store, control, log, stopping_, options.max_exchanges, *options.clock),
         listener_(options.max_connections,
-                  [this](int fd, const std::string& peer, bool tls) { serve(fd, peer, tls); }) {}
+                  [this](int fd, const std::string& peer, Door door) { serve(fd, peer, door); }) {}
   ~Impl() { stop_all(); }
 
   Status listen() {
@@ -80,14 +80,14 @@ class HttpServer::Impl {
     if (tls) {
       SLUICE_ASSIGN_OR_RETURN(tls_, TlsContext::load(options_.tls_certificate, options_.tls_key));
     }
-    SLUICE_ASSIGN_OR_RETURN(port_, listener_.bind(options_.host, options_.port, tls));
+    SLUICE_ASSIGN_OR_RETURN(port_, listener_.bind(options_.host, options_.port, {tls, false}));
     own_port_ = port_;
     if (tls) {
-      SLUICE_ASSIGN_OR_RETURN(own_port_, listener_.bind(kLoopback, 0, false));
+      SLUICE_ASSIGN_OR_RETURN(own_port_, listener_.bind(kLoopback, 0, {false, false}));
     }
-    for (const int port : options_.more_ports) {
-      const Result<int> bound = listener_.bind(options_.host, port, tls);
-      if (!bound.ok()) return bound.status();
+    for (const int port : options_.editor_ports) {
+      SLUICE_ASSIGN_OR_RETURN(const int bound, listener_.bind(options_.host, port, {tls, true}));
+      editor_ports_.push_back(bound);
     }
     listener_.start();
     return Status();
@@ -99,20 +99,21 @@ class HttpServer::Impl {
   }
 
   int port() const { return port_; }
+  const std::vector<int>& editor_ports() const { return editor_ports_; }
   std::string url() const { return url_of(tls_ ? "https" : "http", options_.host, port_); }
   std::string own_url() const { return tls_ ? url_of("http", kLoopback, own_port_) : url(); }
   const Routes& routes() const { return routes_; }
 
  private:
   // One connection to its end, on its own thread.
-  void serve(int fd, const std::string& peer, bool tls) {
-    std::unique_ptr<TlsSession> session = tls ? tls_->accept(fd) : nullptr;
-    const bool usable = !tls || session != nullptr;
+  void serve(int fd, const std::string& peer, Door door) {
+    std::unique_ptr<TlsSession> session = door.tls ? tls_->accept(fd) : nullptr;
+    const bool usable = !door.tls || session != nullptr;
     Connection connection(fd, listener_.stop_fd(), options_.times, std::move(session));
     if (!usable) return log_.error("http", "no memory for an encrypted connection: it was closed");  // never in plain instead
     try {
       while (!stopping_ && connection.wait_request()) {
-        if (!serve_request(connection, peer) || connection.must_close) break;
+        if (!serve_request(connection, peer, door.editors) || connection.must_close) break;
       }
     } catch (const std::exception& e) {
       log_.error("http", std::string("a connection ended by an unexpected error: ") + e.what());
@@ -120,13 +121,14 @@ class HttpServer::Impl {
   }
 
   // One request and its answer. False: the connection is of no more use.
-  bool serve_request(Connection& connection, const std::string& peer) {
+  bool serve_request(Connection& connection, const std::string& peer, bool from_editor) {
     connection.must_close = true;  // until the request was understood
     std::string head;
     const Status read = connection.read_head(kMaxHeadBytes, &head);
     if (read.code() == Code::kCancelled) return false;
     HttpRequest request;
     request.remote_addr = peer;
+    request.from_editor = from_editor;
     request.gone = [&connection] { return connection.peer_gone(); };
     if (read.code() == Code::kBusy) return refuse(connection, request, make_error(431, "header_too_large", read.message()));
     if (!read.ok()) return refuse(connection, request, make_error(400, "invalid_value", read.message()));
@@ -185,6 +187,7 @@ class HttpServer::Impl {
   Routes routes_;
   std::unique_ptr<TlsContext> tls_;
   int port_ = -1, own_port_ = -1;
+  std::vector<int> editor_ports_;
   Listener listener_;  // last: its threads use all of the above
 };
 
@@ -200,6 +203,7 @@ HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 HttpServer::~HttpServer() { stop(); }
 
 int HttpServer::port() const { return impl_->port(); }
+const std::vector<int>& HttpServer::editor_ports() const { return impl_->editor_ports(); }
 std::string HttpServer::url() const { return impl_->url(); }
 std::string HttpServer::own_url() const { return impl_->own_url(); }
 std::int64_t HttpServer::requests() const { return impl_->routes().metrics().requests(); }

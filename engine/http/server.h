@@ -21,7 +21,9 @@ namespace sluice {
 struct HttpServerOptions {
   std::string host = "127.0.0.1";
   int port = 8080;                         // 0 = any free one
-  std::vector<int> more_ports;             // of the same host, with the same routes and checks (RLinf: 8081, 8082)
+  // Of the same host, with the same routes and checks, where editors of RLinf send (8081, 8082): text completions that come
+  // in there take what they do not say from the running recipe.
+  std::vector<int> editor_ports;
   // None: open, on loopback only. A key written "client:KEY" may use the OpenAI and feedback routes alone.
   std::vector<std::string> api_keys;
   std::vector<std::string> allowed_hosts;  // names a Host header may say besides loopback ones and `host`
@@ -46,6 +48,7 @@ class HttpServer {
   HttpServer& operator=(const HttpServer&) = delete;
 
   int port() const;         // bound
+  const std::vector<int>& editor_ports() const;  // bound, in the order of the options
   std::string url() const;  // "http://127.0.0.1:8080", for clients
   // For clients in this program: the same, but under TLS a plain port on loopback, since no certificate names that.
   std::string own_url() const;

@@ -62,6 +62,9 @@ HttpReply SessionApi::start_session(const HttpRequest& request) {
   wanted.live_only = f.boolean("live_only", false);
   if (f.error()) return error_reply(*f.error());
   const Result<SessionId> id = control_.start_session(wanted);
+  if (id.code() == Code::kNotFound || id.code() == Code::kInvalidArgument) {
+    return error_reply(bad_value("recipe", id.status().message()));
+  }
   if (!id.ok()) return failed(id.status(), "session_running");
   const auto row = store_.session(*id);
   return json_reply(row ? session_json(*row) : Json{{"id", id->value}}, 201);
@@ -74,7 +77,7 @@ HttpReply SessionApi::change_session(const std::string& id, const std::string& a
   const SessionAction what = action == "pause"    ? SessionAction::kPause
                              : action == "resume" ? SessionAction::kResume
                                                   : SessionAction::kEnd;
-  if (const Status s = control_.change_session(row->id, what); !s.ok()) return failed(s, "session_running");
+  if (const Status s = control_.change_session(row->id, what); !s.ok()) return failed(s, "illegal_transition", "record_not_found");
   const auto after = store_.session(row->id);
   return json_reply(session_json(after ? *after : *row));
 }

@@ -76,7 +76,7 @@ HttpReply TextApi::detokenize(const HttpRequest& request) const {
 HttpReply TextApi::apply_template(const HttpRequest& request) const {
   const ChatTemplate* chat_template = service_.chat_template();
   OpenAiCall call;
-  const OpenAiModel model{service_.tokenizer(), chat_template, std::nullopt};
+  const OpenAiModel model{service_.tokenizer(), chat_template, std::nullopt, std::nullopt};
   if (auto error = parse_openai_call(request, OpenAiRoute::kChat, model, &call)) return error_reply(*error);
   if (chat_template == nullptr) {
     return error_reply(bad_value("messages", "This model has no chat template: send a prompt instead of messages"));

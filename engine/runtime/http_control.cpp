@@ -8,6 +8,7 @@
 #include "release/evidence.h"
 #include "release/gate_json.h"
 #include "runtime/adapter_import.h"
+#include "runtime/outcomes.h"
 #include "runtime/runtime_impl.h"
 
 namespace sluice {
@@ -68,7 +69,7 @@ std::vector<ServedModel> HttpControl::models() const {
 
 Result<AdapterChoice> HttpControl::resolve_model(const std::string& name) const {
   const auto serving = impl_.serving();
-  if (!serving) return unavailable("the model is loading");
+  if (!serving) return not_loaded();
   if (name.empty() || name == impl_.adapter_name()) return AdapterChoice::serving();
   if (name == serving->system.model->info().name || name == "base") return AdapterChoice::base();
   const auto& aliases = impl_.options.aliases;
@@ -107,6 +108,13 @@ LiveContext HttpControl::live_context(const std::string& group_key) const {
 std::optional<std::array<std::string, 3>> HttpControl::fim_markers() const {
   const auto session = impl_.session();
   return session ? session->recipe().fim_markers : std::nullopt;
+}
+
+std::optional<SamplingDefaults> HttpControl::sampling_defaults() const {
+  const auto session = impl_.session();
+  if (!session) return std::nullopt;
+  const TaskSampling& sampling = session->recipe().task.sampling;
+  return SamplingDefaults{sampling.temperature, sampling.top_p, sampling.max_tokens};
 }
 
 ServingCounters HttpControl::counters() const {
@@ -211,7 +219,7 @@ Status HttpControl::change_session(SessionId id, SessionAction action) {
 
 Status HttpControl::engine_action(EngineAction action, bool weights) {
   const auto serving = impl_.serving();
-  if (!serving) return unavailable("The model is being loaded: try again in a moment");
+  if (!serving) return not_loaded();
   switch (action) {
     case EngineAction::kPause: return serving->engine->pause();
     case EngineAction::kResume: return serving->engine->resume();
@@ -224,7 +232,7 @@ Status HttpControl::engine_action(EngineAction action, bool weights) {
 
 Result<std::vector<NewCandidate>> HttpControl::import_adapters(const std::vector<AdapterImport>& wanted) {
   const auto serving = impl_.serving();
-  if (!serving) return unavailable("The model is being loaded: try again in a moment");
+  if (!serving) return not_loaded();
   const auto& aliases = impl_.options.aliases;
   for (const AdapterImport& each : wanted) {
     const bool alias = std::find(aliases.begin(), aliases.end(), each.name) != aliases.end();
@@ -238,7 +246,7 @@ Result<std::vector<NewCandidate>> HttpControl::import_adapters(const std::vector
 
 Status HttpControl::prune_versions(const std::vector<VersionId>& versions) {
   const auto serving = impl_.serving();
-  if (!serving) return unavailable("The model is being loaded: try again in a moment");
+  if (!serving) return not_loaded();
   for (const VersionId version : versions) SLUICE_RETURN_IF_ERROR(serving->registry->prune(version));
   return Status();
 }

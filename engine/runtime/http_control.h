@@ -17,6 +17,7 @@ class HttpControl final : public Control {
   std::string base_digest() const override;
   LiveContext live_context(const std::string& group_key) const override;
   std::optional<std::array<std::string, 3>> fim_markers() const override;
+  std::optional<SamplingDefaults> sampling_defaults() const override;
   ServingCounters counters() const override;
   const EventHub& events() const override;
   std::string status_json() const override;

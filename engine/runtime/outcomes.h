@@ -22,6 +22,6 @@ inline CommandOutcome accepted(std::string text) {
   return out;
 }
 
-inline Status not_loaded() { return unavailable("The model is not loaded yet."); }
+inline Status not_loaded() { return unavailable("The model is not loaded yet.").with(Reason::kLoading); }
 
 }  // namespace sluice

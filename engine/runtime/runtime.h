@@ -30,7 +30,7 @@ struct RuntimeOptions {
   std::vector<std::string> allowed_hosts, cors_origins;
   std::string tls_certificate, tls_key;
   bool behind_proxy = false;
-  std::vector<int> more_ports;
+  std::vector<int> editor_ports;
   std::vector<std::string> aliases = {"sluice"};  // further names of whatever version serves
   int engine_threads = 0;              // 0 = half the cores, at least 1
   int trainer_threads = 0;             // 0 = half the cores, at least 1

@@ -28,7 +28,7 @@ void Runtime::Impl::ask_loop() {
 }
 
 CommandOutcome Runtime::Impl::run(Command& command) {
-  if (stopping) return refused(unavailable("The engine is stopping."));
+  if (stopping) return refused(unavailable("The engine is stopping.").with(Reason::kStopping));
   try {
     return std::visit([this](auto& c) { return handle(c); }, command);
   } catch (const std::exception& e) {
@@ -39,7 +39,7 @@ CommandOutcome Runtime::Impl::run(Command& command) {
 // The loader brings up server and last session behind the model; until it is through nobody else touches them.
 Status Runtime::Impl::ready() const {
   MutexLock lock(mu);
-  return phase == EnginePhase::kReady ? Status() : model_error.empty() ? not_loaded() : unavailable(model_error);
+  return phase == EnginePhase::kReady ? Status() : model_error.empty() ? not_loaded() : unavailable(model_error).with(Reason::kLoading);
 }
 
 CommandOutcome Runtime::Impl::handle(LoadModel& c) {

@@ -187,7 +187,7 @@ void Runtime::Impl::start_server(const std::string& host, int port) {
   HttpServerOptions http;
   http.host = host;
   http.port = port;
-  http.more_ports = options.more_ports;
+  http.editor_ports = options.editor_ports;
   http.api_keys = options.api_keys;
   http.allowed_hosts = options.allowed_hosts;
   http.cors_origins = options.cors_origins;
@@ -333,7 +333,7 @@ CommandOutcome Runtime::Impl::run_and_wait(Command command, const std::atomic<bo
   MutexLock lock(waiter->mu);
   while (!waiter->outcome) {
     if (give_up && *give_up) {
-      return refused(unavailable("The server is moving: the command may still be carried out."));
+      return refused(unavailable("The server is moving: the command may still be carried out.").with(Reason::kStopping));
     }
     waiter->cv.wait_until(waiter->mu, Clock::system().steady() + std::chrono::milliseconds(100));
   }
