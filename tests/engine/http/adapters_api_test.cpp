@@ -19,6 +19,16 @@ TEST_F(AdaptersApiTest, FoldersBecomeCandidates) {
   EXPECT_EQ(two.body["adapters"].size(), 2u);
 }
 
+TEST_F(AdaptersApiTest, LRA17_OneBadPathFailsTheWholeList) {
+  start();
+  const Got bad = post("/sluice/v1/adapters", {{"adapters", {{{"name", "a"}, {"path", "/a"}}, {{"name", "b"}, {"path", "/none"}}}}});
+  EXPECT_EQ(bad.status, 400);
+  EXPECT_EQ(bad.code(), "invalid_adapter");
+  EXPECT_EQ(bad.param(), "path");
+  EXPECT_THAT(bad.body["error"]["message"].get<std::string>(), HasSubstr("/none"));
+  EXPECT_FALSE(bad.body.contains("adapters"));
+}
+
 TEST_F(AdaptersApiTest, WhatCannotBeTakenIsNamed) {
   start();
   for (const char* name : {"", "-a", "a b", "a/b", "a@1", "\u00e9"}) {
@@ -26,9 +36,6 @@ TEST_F(AdaptersApiTest, WhatCannotBeTakenIsNamed) {
   }
   EXPECT_EQ(post("/sluice/v1/adapters", {{"name", std::string(65, 'a')}, {"path", "/a"}}).param(), "name");
   EXPECT_EQ(post("/sluice/v1/adapters", {{"name", "a"}}).param(), "path");
-  const Got bad = post("/sluice/v1/adapters", {{"adapters", {{{"name", "a"}, {"path", "/a"}}, {{"name", "b"}, {"path", "/none"}}}}});
-  EXPECT_EQ(bad.status, 400);
-  EXPECT_EQ(bad.code(), "invalid_adapter");
   EXPECT_EQ(post("/sluice/v1/adapters", {{"adapters", {{{"name", "a"}, {"path", "/a"}}, 5}}}).param(), "adapters[1]");
   EXPECT_EQ(post("/sluice/v1/adapters", {{"adapters", json::array()}}).param(), "adapters");
   const Got used = post("/sluice/v1/adapters", {{"name", "brief-alias"}, {"path", "/a"}});

@@ -215,6 +215,41 @@ TEST_F(CompatTest, ConversationInTheBody) {
   EXPECT_EQ(post("/v1/chat/completions", chat("x"), {{"X-Session-Id", std::string(257, 'c')}}).param(), "X-Session-Id");
 }
 
+// Sampling fields that an editor of RLinf leaves out are the recipe's to say, so that what it shows is what the gate measures.
+TEST_F(CompatTest, AbsentFieldsOfEditorsAreTheRecipes) {
+  HttpServerOptions options;
+  options.editor_ports = {0};
+  start({}, options);
+  const auto editor = HttpClient::create("http://127.0.0.1:" + std::to_string(server_->editor_ports().at(0))).value();
+  const auto sampled = [&](const std::string& path, const json& body, bool by_editor) {
+    const Got g = by_editor ? got(editor->post(path, body.dump(), "application/json")) : post(path, body);
+    EXPECT_EQ(g.status, 200) << g.body;
+    return record_of(g.body);
+  };
+  const auto expect_sampling = [](const RecordRow& row, double temperature, double top_p, int max_tokens) {
+    EXPECT_FLOAT_EQ(static_cast<float>(row.temperature), static_cast<float>(temperature));
+    EXPECT_FLOAT_EQ(static_cast<float>(row.top_p), static_cast<float>(top_p));
+    EXPECT_EQ(row.max_tokens, max_tokens);
+  };
+  const json bare = {{"prompt", "int a"}, {"stop", {"\n\n"}}};
+  expect_sampling(sampled("/v1/completions", bare, true), 1, 1, 16);  // no session: no recipe
+  control_->sampling_defaults_.set(SamplingDefaults{0.4, 0.9, 48});
+  expect_sampling(sampled("/v1/completions", bare, true), 0.4, 0.9, 48);
+  expect_sampling(sampled("/v1/completions", bare, false), 1, 1, 16);  // others have the defaults of the API
+  json said = bare;
+  said["temperature"] = 0.01;
+  said["top_p"] = 0.5;
+  said["max_tokens"] = 5;
+  expect_sampling(sampled("/v1/completions", said, true), 0.01, 0.5, 5);
+  json some = bare;
+  some["temperature"] = nullptr;
+  some["max_completion_tokens"] = 7;
+  expect_sampling(sampled("/v1/completions", some, true), 0.4, 0.9, 7);
+  json chatting = chat("x");
+  chatting.erase("temperature");
+  expect_sampling(sampled("/v1/chat/completions", chatting, true), 1, 1, 12);
+}
+
 // The first defect of this kind: an editor that never reports anything stalled training.
 TEST_F(CompatTest, AnUnlabelledRequestOfAnotherClientHoldsNobodyUp) {
   start();

@@ -10,14 +10,15 @@ using ::testing::StartsWith;
 
 class ErrorsTest : public HttpTest {
  protected:
-  static void expect_error(const Got& g, int status, const std::string& type, const std::string& code) {
+  // `param` "" = null.
+  static void expect_error(const Got& g, int status, const std::string& type, const std::string& code, const std::string& param = "") {
     EXPECT_EQ(g.status, status) << g.body;
     ASSERT_TRUE(g.body.is_object() && g.body.contains("error")) << g.body;
     const json& error = g.body["error"];
     for (const char* key : {"message", "type", "param", "code"}) EXPECT_TRUE(error.contains(key)) << key;
     EXPECT_EQ(error["type"], type);
     EXPECT_EQ(error["code"], code);
-    EXPECT_TRUE(error["param"].is_null() || error["param"].is_string());
+    EXPECT_EQ(error["param"], param.empty() ? json() : json(param)) << g.body;
     EXPECT_FALSE(error["message"].get<std::string>().empty());
     // Clients repeat these by themselves, which can't help.
     EXPECT_EQ(g.header("x-should-retry"), status == 409 || status == 500 ? "false" : "") << code;
@@ -30,6 +31,24 @@ class ErrorsTest : public HttpTest {
   Got post_text(const std::string& path, const std::string& text, const std::string& type = "application/json") {
     return got(client_->post(path, text, type));
   }
+  // DELETE, which the client does not speak.
+  Got remove(const std::string& path) {
+    const std::string answer = del(path);
+    Got out;
+    out.status = std::stoi(answer.substr(9, 3));
+    for (std::size_t at = answer.find("\r\n") + 2, end; (end = answer.find("\r\n", at)) != at; at = end + 2) {
+      const std::size_t colon = answer.find(": ", at);
+      out.response.headers.emplace_back(answer.substr(at, colon - at), answer.substr(colon + 2, end - colon - 2));
+    }
+    out.body = json::parse(answer.substr(answer.find("\r\n\r\n") + 4), nullptr, false);
+    return out;
+  }
+  Got label(const std::string& record, const char* kind, const char* key = "") {
+    json body = {{"record_id", record}, {"kind", kind}};
+    if (*key != 0) body["key"] = key;
+    return post("/sluice/v1/feedback", body);
+  }
+  std::string answered() { return post("/v1/completions", prompt("p")).body["sluice"]["record_id"]; }
   std::atomic<bool> fail_{false};
   void expect_counted(const std::string& code) {
     EXPECT_THAT(get("/metrics").response.body, HasSubstr("sluice_errors_total{code=\"" + code + "\"}"));
@@ -49,17 +68,22 @@ TEST_F(ErrorsTest, BadRequests) {
   json body = prompt("p");
   body["temperature"] = "hot";
   const Got value = post("/v1/completions", body);
-  expect_error(value, 400, bad, "invalid_value");
-  EXPECT_EQ(value.param(), "temperature");
+  expect_error(value, 400, bad, "invalid_value", "temperature");
   body = chat("x");
   body["response_format"] = {{"type", "json_object"}};
-  expect_error(post("/v1/chat/completions", body), 400, bad, "unsupported_parameter");
+  expect_error(post("/v1/chat/completions", body), 400, bad, "unsupported_parameter", "response_format");
   const Got length = post("/v1/completions", prompt(std::string(600, 'a')));
-  expect_error(length, 400, bad, "context_length_exceeded");
+  expect_error(length, 400, bad, "context_length_exceeded", "prompt");
+  expect_error(post("/v1/chat/completions", chat(std::string(600, 'a'))), 400, bad, "context_length_exceeded", "messages");
   EXPECT_THAT(length.body["error"]["message"].get<std::string>(), HasSubstr("maximum context length is 512 tokens"));
   EXPECT_EQ(length.body["error"]["n_prompt_tokens"], 600);
   EXPECT_EQ(length.body["error"]["n_ctx"], 512);
-  for (const char* code : {"invalid_json", "invalid_value", "unsupported_parameter", "context_length_exceeded"}) expect_counted(code);
+  expect_error(post("/v1/completions", {{"prompt", "a"}, {"suffix", "b"}}), 400, bad, "fim_not_supported", "suffix");
+  expect_error(post("/sluice/v1/adapters", {{"name", "a"}, {"path", "/none"}}), 400, bad, "invalid_adapter", "path");
+  for (const char* code : {"invalid_json", "invalid_value", "unsupported_parameter", "context_length_exceeded", "fim_not_supported",
+                           "invalid_adapter"}) {
+    expect_counted(code);
+  }
 }
 
 TEST_F(ErrorsTest, KeysHostsAndOrigins) {
@@ -80,11 +104,13 @@ TEST_F(ErrorsTest, WhatIsNotThere) {
   start();
   json body = prompt("p");
   body["model"] = "none";
-  expect_error(post("/v1/completions", body), 404, "not_found_error", "model_not_found");  // LRA-9
+  expect_error(post("/v1/completions", body), 404, "not_found_error", "model_not_found", "model");
   body["model"] = "brief@99";
-  expect_error(post("/v1/completions", body), 404, "not_found_error", "model_not_found");
+  expect_error(post("/v1/completions", body), 404, "not_found_error", "model_not_found", "model");
   expect_error(get("/v1/models/none"), 404, "not_found_error", "model_not_found");
   expect_error(get("/sluice/v1/records/rec_none"), 404, "not_found_error", "record_not_found");
+  expect_error(remove("/sluice/v1/feedback/99"), 404, "not_found_error", "record_not_found");
+  expect_error(label("rec_none", "accept"), 404, "not_found_error", "record_not_found", "record_id");
   expect_error(get("/nowhere"), 404, "not_found_error", "route_not_found");
   expect_error(post("/metrics", json::object()), 405, "not_found_error", "method_not_allowed");
 }
@@ -143,11 +169,91 @@ TEST_F(ErrorsTest, OursAreFiveHundred) {
   EXPECT_EQ(post("/v1/completions", prompt("p")).status, 200);  // and the server lives
 }
 
-TEST_F(ErrorsTest, OneRunningSessionAndStaleRevisions) {
+// The message is the template's own; a word in some other message makes no template_error of it.
+TEST_F(ErrorsTest, WhatTheTemplateRefuses) {
+  template_ = ChatTemplate::create("{{ raise_exception('System role not supported') }}", "", "").value();
   start();
-  expect_error(post("/sluice/v1/sessions", {{"recipe", "be-brief"}}), 409, "conflict_error", "session_running");
-  expect_error(post("/sluice/v1/decisions", {{"action", "freeze"}, {"actor", "a"}, {"note", "n"}}, {{"If-Match", "\"99\""}}), 409,
-               "conflict_error", "revision_mismatch");
+  const char* bad = "invalid_request_error";
+  for (const bool streamed : {false, true}) {
+    json body = chat("x");
+    body["stream"] = streamed;
+    const Got refused = post("/v1/chat/completions", body);
+    expect_error(refused, 400, bad, "template_error", "messages");
+    EXPECT_EQ(refused.body["error"]["message"], "System role not supported");
+  }
+  expect_error(post("/sluice/v1/apply-template", chat("x")), 400, bad, "template_error", "messages");
+  expect_counted("template_error");
+  json body = prompt("p");
+  body["stop"] = {"template", ""};
+  expect_error(post("/v1/completions", body), 400, bad, "invalid_value", "stop");
+}
+
+TEST_F(ErrorsTest, AModelWithoutATemplateCannotChat) {
+  template_ = nullptr;
+  start();
+  expect_error(post("/v1/chat/completions", chat("x")), 400, "invalid_request_error", "invalid_value", "messages");
+  expect_error(post("/sluice/v1/apply-template", chat("x")), 400, "invalid_request_error", "invalid_value", "messages");
+}
+
+TEST_F(ErrorsTest, AnAnswerThatCannotBeKeptIsNotGiven) {
+  start();
+  control_->session_.set(SessionId(12345));  // the store refuses a record of a session it does not know
+  expect_error(post("/v1/completions", prompt("p")), 503, "unavailable_error", "store_unavailable");
+  expect_error(post("/v1/chat/completions", chat("p")), 503, "unavailable_error", "store_unavailable");
+  const Streamed s = stream("/v1/completions", prompt("p"));
+  EXPECT_EQ(s.got.status, 200);
+  EXPECT_FALSE(s.done());
+  EXPECT_EQ(s.chunks.back()["error"]["code"], "store_unavailable");
+  EXPECT_EQ(s.chunks.back()["error"]["type"], "unavailable_error");
+}
+
+TEST_F(ErrorsTest, TheQueueIsFull) {
+  HttpServerOptions options;
+  options.max_exchanges = 1;
+  start(gated(), options);
+  const int fd = open_post("/v1/completions", prompt("p"));
+  wait_running(1);
+  expect_error(post("/v1/completions", prompt("q")), 429, "rate_limit_error", "queue_full");
+  gate_.open();
+  ::close(fd);
+}
+
+TEST_F(ErrorsTest, ConflictsOfLabels) {
+  start();
+  const char* type = "conflict_error";
+  const std::string record = answered();
+  EXPECT_EQ(label(record, "accept", "k").status, 200);
+  expect_error(label(record, "reject", "k"), 409, type, "idempotency_conflict");
+  const auto id = label(record, "accept").body["feedback_id"].get<std::int64_t>();
+  ASSERT_TRUE(batch_of(record).valid());
+  expect_error(remove("/sluice/v1/feedback/" + std::to_string(id)), 409, type, "feedback_consumed");
+}
+
+TEST_F(ErrorsTest, AnOpenRecord) {
+  start(gated());
+  json body = prompt("p");
+  body["stream"] = true;
+  const int fd = open_post("/v1/completions", body);
+  gate_.allow(2);
+  const std::string head = read_until(fd, "\r\n\r\n");
+  const auto at = head.find("rec_");
+  ASSERT_NE(at, std::string::npos) << head;
+  const Got open = label(head.substr(at, 30), "accept");
+  expect_error(open, 409, "conflict_error", "record_open", "record_id");
+  EXPECT_EQ(open.header("Retry-After"), "1");
+  gate_.open();
+  ::close(fd);
+}
+
+TEST_F(ErrorsTest, ConflictsOfOperators) {
+  start();
+  const char* type = "conflict_error";
+  expect_error(post("/sluice/v1/adapters", {{"name", "brief-alias"}, {"path", "/a"}}), 409, type, "name_in_use");
+  expect_error(post("/sluice/v1/sessions", {{"recipe", "be-brief"}}), 409, type, "session_running");
+  const json freeze = {{"action", "freeze"}, {"actor", "a"}, {"note", "n"}};
+  expect_error(post("/sluice/v1/decisions", freeze, {{"If-Match", "\"99\""}}), 409, type, "revision_mismatch");
+  const VersionId candidate = store_.new_version();
+  expect_error(remove("/sluice/v1/adapters/test/versions/" + std::to_string(candidate.value)), 409, type, "illegal_transition");
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ class FakeControl : public Control {
   Result<AdapterChoice> resolve_model(const std::string& name) const override {
     if (name.empty() || name == "brief") return AdapterChoice::serving();
     if (name == "fake") return AdapterChoice::base();
-    if (name.rfind("brief@", 0) == 0) return AdapterChoice::pinned(VersionId(std::stoll(name.substr(6))));
+    if (name.rfind("brief@", 0) == 0 && name.size() > 6) return AdapterChoice::pinned(VersionId(std::stoll(name.substr(6))));
     return not_found("There is no model " + name);
   }
   std::string base_digest() const override { return "0123456789abcdef"; }
@@ -76,6 +76,7 @@ class FakeControl : public Control {
     return {session_.get(), group == "c:held" ? Split::kHeldOut : Split::kTrain};
   }
   std::optional<std::array<std::string, 3>> fim_markers() const override { return fim_markers_.get(); }
+  std::optional<SamplingDefaults> sampling_defaults() const override { return sampling_defaults_.get(); }
   ServingCounters counters() const override {
     ServingCounters out;
     out.generator = engine_.stats();
@@ -103,6 +104,7 @@ class FakeControl : public Control {
   }
   Result<SessionId> start_session(const SessionRequest& r) override {
     if (session_.get().valid()) return conflict("Session 1 runs: end it first");
+    if (r.recipe == "none") return not_found("recipe \"none\" was not found");
     SessionRow row;
     row.recipe_name = r.recipe;
     auto id = store_.add_session(row);
@@ -143,6 +145,7 @@ class FakeControl : public Control {
   std::atomic<ServingPhase> phase_{ServingPhase::kReady};
   Shared<SessionId> session_;
   Shared<std::optional<std::array<std::string, 3>>> fim_markers_;
+  Shared<std::optional<SamplingDefaults>> sampling_defaults_;
 
  private:
   Store& store_;

@@ -125,6 +125,35 @@ TEST_F(HttpTest, SeveralChoicesAndPrompts) {
   EXPECT_EQ(post("/v1/completions", body).status, 200);
 }
 
+TEST_F(HttpTest, CON6_AChoiceThatEndsEarlyEndsOnceAndAlone) {
+  start();
+  json body = prompt("p");
+  body["n"] = 4;
+  body["temperature"] = 1;
+  body["seed"] = 3;
+  body["max_tokens"] = 60;
+  body["stop"] = {"a", "b", "c"};
+  const Got whole = post("/v1/completions", body);
+  ASSERT_EQ(whole.status, 200) << whole.body;
+  const Streamed s = stream("/v1/completions", body);
+  ASSERT_TRUE(s.done());
+  std::map<int, int> ends;
+  for (const json& chunk : s.chunks) {
+    const json& choice = chunk["choices"][0];
+    const int index = choice["index"];
+    EXPECT_EQ(ends[index], 0) << "choice " << index << " goes on after its end";
+    if (!choice["finish_reason"].is_null()) ++ends[index];
+  }
+  EXPECT_EQ(ends, (std::map<int, int>{{0, 1}, {1, 1}, {2, 1}, {3, 1}}));
+  std::set<std::size_t> lengths;
+  for (int i = 0; i < 4; ++i) {
+    const std::string text = whole.body["choices"][static_cast<std::size_t>(i)]["text"];
+    EXPECT_EQ(s.text(i), text) << i;
+    lengths.insert(text.size());
+  }
+  EXPECT_GT(lengths.size(), 2u) << "the seed no longer gives uneven lengths";
+}
+
 TEST_F(HttpTest, LogprobsInBothShapes) {
   start(says("hé"));
   json body = prompt("ab");

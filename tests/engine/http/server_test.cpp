@@ -12,7 +12,7 @@ using ::testing::StartsWith;
 
 std::string status_line(const std::string& answer) { return answer.substr(0, answer.find('\r')); }
 
-TEST_F(HttpTest, KeepAliveHasNoCount) {
+TEST_F(HttpTest, CON4_AConnectionStaysForAsManyRequestsAsThereAre) {
   start();
   const int fd = connect_raw();
   for (int i = 0; i < 100; ++i) {

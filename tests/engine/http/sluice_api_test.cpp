@@ -153,6 +153,7 @@ TEST_F(SluiceApiTest, GateSettingsWithRevision) {
   EXPECT_THAT(put(body, "\"1\""), HasSubstr("revision_mismatch"));
   EXPECT_THAT(put(body, "x"), HasSubstr("If-Match"));
   EXPECT_THAT(put({{"settings", {{"beta", 1}}}, {"who", "me"}}, ""), HasSubstr("alpha is missing"));
+  EXPECT_THAT(put({{"settings", {{"beta", 1}}}, {"who", "me"}}, ""), HasSubstr("\"param\":\"settings\""));
   EXPECT_THAT(put({{"settings", {{"alpha", 1}}}}, ""), HasSubstr("\"param\":\"who\""));
 }
 
@@ -188,6 +189,10 @@ TEST_F(SluiceApiTest, SessionsStartAndChange) {
   EXPECT_EQ(post("/sluice/v1/sessions", {{"recipe", "be-brief"}}).code(), "session_running");
   control_->session_.set(SessionId());
   EXPECT_EQ(post("/sluice/v1/sessions", json::object()).param(), "recipe");
+  const Got unknown = post("/sluice/v1/sessions", {{"recipe", "none"}});
+  EXPECT_EQ(unknown.status, 400);
+  EXPECT_EQ(unknown.code(), "invalid_value");
+  EXPECT_EQ(unknown.param(), "recipe");
   const Got g = post("/sluice/v1/sessions", {{"recipe", "be-brief"}, {"seed", 3}});
   ASSERT_EQ(g.status, 201) << g.body;
   EXPECT_EQ(g.body["recipe"], "be-brief");
@@ -195,7 +200,9 @@ TEST_F(SluiceApiTest, SessionsStartAndChange) {
   EXPECT_EQ(post(base + "/pause", json::object()).body["state"], "paused");
   EXPECT_EQ(post(base + "/resume", json::object()).body["state"], "running");
   EXPECT_EQ(post(base + "/end", json::object()).body["state"], "ended");
-  EXPECT_EQ(post(base + "/resume", json::object()).status, 409);
+  const Got ended = post(base + "/resume", json::object());
+  EXPECT_EQ(ended.status, 409);
+  EXPECT_EQ(ended.code(), "illegal_transition");
   EXPECT_EQ(post("/sluice/v1/sessions/99/pause", json::object()).status, 404);
   EXPECT_EQ(get("/sluice/v1/sessions").body["data"].size(), 2u);
   EXPECT_EQ(get("/sluice/v1/status").body["phase"], "ready");

@@ -93,7 +93,7 @@ TEST_F(TransportTest, HeadHasTheLengthAndNoBody) {
   EXPECT_THAT(answer("HEAD /nowhere HTTP/1.1", "Host: localhost\r\nConnection: close\r\n"), ::testing::EndsWith("\r\n\r\n"));
 }
 
-TEST_F(TransportTest, LargePromptsAreTaken) {  // CON-5
+TEST_F(TransportTest, CON5_LargePromptsAreTaken) {
   start();
   json body = prompt(std::string(1 << 20, 'a'));
   const Got g = post("/v1/completions", body);
@@ -184,13 +184,13 @@ TEST_F(TransportTest, FurtherHostNamesAreAllowedByName) {
 
 TEST_F(TransportTest, MorePortsServeTheSameRoutes) {
   HttpServerOptions options;
-  options.more_ports = {0, 0};
+  options.editor_ports = {0, 0};
   start({}, options);
   EXPECT_EQ(get("/health").status, 200);
   options.port = 0;
-  options.more_ports = {server_->port()};
+  options.editor_ports = {server_->port()};
   EXPECT_EQ(HttpServer::start(options, *service_, *store_, *control_, log_).code(), Code::kConflict);
-  options.more_ports = {70'000};
+  options.editor_ports = {70'000};
   EXPECT_EQ(HttpServer::start(options, *service_, *store_, *control_, log_).code(), Code::kInvalidArgument);
 }
 

@@ -72,7 +72,7 @@ TEST_F(AdapterImportTest, OneOfAnotherBaseIsRefused) {
   EXPECT_THAT(got.status().message(), HasSubstr("was trained on a base model"));
 }
 
-TEST_F(AdapterImportTest, AllOrNone) {
+TEST_F(AdapterImportTest, LRA17_AllOrNone) {
   const auto got = bring_in({{"theirs", foreign, ""}, {"none", folder.path + "/nothing", ""}});
   EXPECT_EQ(got.code(), Code::kInvalidArgument);
   EXPECT_THAT(got.status().message(), HasSubstr("/nothing"));
