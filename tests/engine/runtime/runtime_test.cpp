@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <thread>
 
+#include "base/net/http_client.h"
 #include "engine/store/store_fixture.h"
 
 namespace sluice {
@@ -280,6 +282,46 @@ TEST_F(RuntimeTest, AMissingModelIsNamedAndAnotherCanBeLoaded) {
   const CommandOutcome loaded = runtime->run(LoadModel{options().model_path});
   EXPECT_TRUE(loaded.ok()) << loaded.text;
   EXPECT_TRUE(runtime->run(live()).ok());
+}
+
+// On the way out: what runs ends as if nothing were, what comes anew is told to go elsewhere.
+TEST_F(RuntimeTest, DrainingEndsWhatRunsAndTakesNothingNew) {
+  const auto runtime = ready();
+  ASSERT_TRUE(runtime->run(live()).ok());
+  const std::string url = runtime->snapshot()->server_url;
+  const std::string body = R"({"prompt":["a","b","c","d"],"n":4,"max_tokens":100,"ignore_eos":true,"temperature":1,"stream":true})";
+  std::atomic<bool> begun{false};
+  std::string last;
+  std::size_t ends = 0;
+  std::thread client([&] {
+    const auto answer = HttpClient::create(url).value()->post_events("/v1/completions", body, "application/json", [&](std::string_view data) {
+      begun = true;
+      begun.notify_all();
+      last = std::string(data);
+      ends += last.find("\"finish_reason\":\"length\"") != std::string::npos;
+      return true;
+    });
+    EXPECT_TRUE(answer.ok() && answer->status == 200);
+    begun = true;
+    begun.notify_all();
+  });
+  begun.wait(false);
+  (void)runtime->drain(0);  // whether something still ran
+  const auto other = HttpClient::create(url).value();
+  const auto refused = other->post("/v1/completions", R"({"prompt":"a"})", "application/json");
+  ASSERT_TRUE(refused.ok());
+  EXPECT_EQ(refused->status, 503);
+  EXPECT_THAT(refused->body, HasSubstr("shutting_down"));
+  EXPECT_NE(refused->header("Retry-After"), "");
+  const auto health = other->get("/health");
+  ASSERT_TRUE(health.ok());
+  EXPECT_EQ(health->status, 503);
+  EXPECT_THAT(health->body, HasSubstr("stopping"));
+  EXPECT_TRUE(runtime->drain(120));
+  client.join();
+  EXPECT_EQ(last, "[DONE]");
+  EXPECT_EQ(ends, 16u);
+  EXPECT_TRUE(comes_to(*runtime, "paused")) << "nor does the session go on";
 }
 
 TEST_F(RuntimeTest, ExportNamesWhatIsNotThere) {
