@@ -23,7 +23,7 @@ AdapterImport read_import(Fields& f) {
     f.refuse("name", "must begin with a letter or digit and hold letters, digits, dot, dash and underscore, at most 64");
   }
   out.path = f.text("path", "", 4096);
-  if (out.path.empty()) f.refuse("path", "must be a folder in PEFT layout on this machine");
+  if (out.path.empty()) f.refuse("path", "must be a PEFT folder or a GGUF adapter on this machine");
   out.note = f.text("note", "", 200);
   return out;
 }

@@ -70,7 +70,7 @@ enum class EngineAction { kPause, kResume, kFlush, kSleep, kWake };
 
 struct AdapterImport {
   std::string name;             // a legal adapter name
-  std::string path;             // a folder in PEFT layout on this machine
+  std::string path;             // a PEFT folder or a GGUF adapter on this machine
   std::string note;
 };
 struct NewCandidate {
