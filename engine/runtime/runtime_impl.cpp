@@ -271,7 +271,7 @@ std::string Runtime::Impl::adapter_name() const {
   for (auto v = versions.rbegin(); v != versions.rend(); ++v) {
     if (v->origin == "step") return v->name;
   }
-  return "sluice";
+  return options.aliases.empty() ? "sluice" : options.aliases.front();  // nothing was trained here yet
 }
 
 void Runtime::Impl::on_store_event(const StoreEvent& event) {

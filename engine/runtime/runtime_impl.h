@@ -68,7 +68,7 @@ class Runtime::Impl {
   Status reopen(const SessionRow& row);
   void stop_session();
   std::string name_of(VersionId version) const;
-  std::string adapter_name() const;          // of the session, or of the last one; "sluice" before any
+  std::string adapter_name() const;          // of the session, or of the last one; the first alias before any
   std::shared_ptr<Session> session() const;
   std::optional<ShutOut> shut_out() const;
   std::shared_ptr<Serving> serving() const;

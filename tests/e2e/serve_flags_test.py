@@ -32,6 +32,7 @@ class ServeFlagsTest(unittest.TestCase):
 
     def serve(self, *words):
         server = Server(PROGRAM, str(self.folder / "ws"), *words, model=MODEL, stderr=subprocess.PIPE)
+        self.addCleanup(server.process.stdout.close)
         self.addCleanup(lambda: server.process.poll() is None and server.kill())
         return server
 
@@ -150,7 +151,7 @@ class ServeFlagsTest(unittest.TestCase):
     def test_aliases(self):
         server = self.serve("--aliases", "my-qwen-coder, spare")
         listed = [model["id"] for model in server.call("/v1/models")[1]["data"]]
-        self.assertEqual(listed[-2:], ["my-qwen-coder", "spare"])
+        self.assertEqual((listed[0], listed[-1], listed.count("sluice")), ("my-qwen-coder", "spare", 0))
         for name in ("my-qwen-coder", "spare"):
             status, answer = self.complete(server, model=name)
             self.assertEqual((status, answer["model"], answer["sluice"]["adapter"]), (200, name, "base"))
