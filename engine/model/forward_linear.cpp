@@ -23,6 +23,9 @@ namespace {
 // Rows of a chunk whose adapter part is computed at once.
 constexpr std::int64_t kAdapterTile = 128;
 
+// More adapters than these aren't asked for ahead: they would drive each other out of a core's cache.
+constexpr std::size_t kPrefetchedAdapters = 16;
+
 at::Tensor view(float* data, std::int64_t rows, std::int64_t cols) { return at::from_blob(data, {rows, cols}, at::kFloat); }
 at::Tensor view(const float* data, std::int64_t rows, std::int64_t cols) {
   return view(const_cast<float*>(data), rows, cols);  // from_blob takes no const; nothing writes it
@@ -42,18 +45,23 @@ void ForwardPass::apply(int layer, const float* in, ActivationBlocks& activation
   if (!chunks_.empty()) apply_chunks(layer, in, outputs);
 }
 
-// hidden = A x for tasks [begin, end) of: every output, integer row and half of the rank.
-void ForwardPass::lora_down_tasks(int layer, const ActivationBlocks& activations, std::span<const Output> outputs,
+// Groups of the largest stack that a row's adapter has here.
+std::int64_t ForwardPass::lora_groups(int layer, int input) const {
+  std::int64_t rank = 0;
+  for (const LoraAdapter* a : adapters_) rank = std::max<std::int64_t>(rank, a->stack(layer, input).rank);
+  return (rank + kLoraGroup - 1) / kLoraGroup;
+}
+
+// hidden = A x for tasks [begin, end) of: every integer row and group of its stack.
+void ForwardPass::lora_down_tasks(int layer, int input, const ActivationBlocks& activations, std::int64_t groups,
                                   std::int64_t begin, std::int64_t end) {
   for (std::int64_t task = begin; task < end; ++task) {
-    const std::int64_t half = task % 2, r = task / 2 % integer_rows_, o = task / 2 / integer_rows_;
+    const std::int64_t r = task / groups, group = task % groups;
     const LoraAdapter* adapter = rows_[size(r)].adapter;
-    const LoraAdapter::Module* m = adapter == nullptr ? nullptr : adapter->module(layer, outputs[size(o)].linear);
-    if (m == nullptr) continue;
-    const std::int64_t middle = m->rank / 2;
-    const std::int64_t first = half == 0 ? 0 : middle, n = half == 0 ? middle : m->rank - middle;
-    lora_down(activations.floats(r), m->a.data() + first * activations.cols(), activations.cols(), n,
-              lora_hidden_.data() + (o * integer_rows_ + r) * lora_rank_ + first);
+    if (adapter == nullptr) continue;
+    const LoraAdapter::Stack& stack = adapter->stack(layer, input);
+    if (group * kLoraGroup >= stack.rank) continue;
+    lora_down(activations.floats(r), stack.a, activations.cols(), stack.rank, group, lora_hidden_.data() + r * lora_stride_);
   }
 }
 
@@ -65,22 +73,18 @@ void ForwardPass::apply_integer(int layer, const ActivationBlocks& activations, 
   const std::int64_t work = activations.cols() * integer_rows_;
   const std::int64_t grain = std::max(kOutputGrain, kTaskWork * 2 / std::max<std::int64_t>(work, 1));
   const std::int64_t piece = pool_.piece_of(total, grain), pieces = (total + piece - 1) / piece;
-  std::int64_t tasks = 0, down_piece = 1, downs = 0;
-  if (lora_rank_ > 0) {
-    const std::int64_t count = static_cast<std::int64_t>(outputs.size());
-    grow(lora_hidden_, count * integer_rows_ * lora_rank_);
-    tasks = count * integer_rows_ * 2;
-    down_piece = pool_.piece_of(tasks, 1);
-    downs = (tasks + down_piece - 1) / down_piece;
-  }
+  const int input = lora_input(outputs[0].linear);
+  const std::int64_t groups = lora_groups(layer, input), tasks = groups * integer_rows_;
+  const std::int64_t down_piece = pool_.piece_of(tasks, 1), downs = (tasks + down_piece - 1) / down_piece;
+  grow(lora_hidden_, integer_rows_ * lora_stride_);
   downs_left_.store(downs, std::memory_order_relaxed);
-  pool_.run_finely(downs + pieces, [&](std::int64_t begin, std::int64_t end, int) {
+  pool_.run_finely(downs + pieces, [&](std::int64_t begin, std::int64_t end, int worker) {
     for (std::int64_t i = begin; i < end; ++i) {
       if (i < downs) {
-        lora_down_tasks(layer, activations, outputs, i * down_piece, std::min((i + 1) * down_piece, tasks));
+        lora_down_tasks(layer, input, activations, groups, i * down_piece, std::min((i + 1) * down_piece, tasks));
         downs_left_.fetch_sub(1, std::memory_order_release);
       } else {
-        integer_rows(layer, activations, outputs, (i - downs) * piece, std::min((i - downs + 1) * piece, total));
+        integer_rows(layer, activations, outputs, (i - downs) * piece, std::min((i - downs + 1) * piece, total), worker);
       }
     }
   });
@@ -88,33 +92,60 @@ void ForwardPass::apply_integer(int layer, const ActivationBlocks& activations, 
 
 // Rows [begin, end) of the outputs, taken one behind the other.
 void ForwardPass::integer_rows(int layer, const ActivationBlocks& activations, std::span<const Output> outputs,
-                               std::int64_t begin, std::int64_t end) {
+                               std::int64_t begin, std::int64_t end, int worker) {
   const LayerWeights& weights = weights_->layers[size(layer)];
   std::int64_t base = 0;
-  for (std::size_t o = 0; o < outputs.size(); ++o) {
-    const WeightMatrix& w = weights.linear(outputs[o].linear);
+  for (const Output& o : outputs) {
+    const WeightMatrix& w = weights.linear(o.linear);
     const std::int64_t first = std::max(begin, base) - base, last = std::min(end, base + w.rows) - base;
     base += w.rows;
     if (first >= last) continue;
-    float* y = outputs[o].y;
-    const auto each_module = [&](const auto& fn) {
-      for (std::int64_t r = 0; lora_rank_ > 0 && r < integer_rows_; ++r) {
-        const LoraAdapter* adapter = rows_[size(r)].adapter;
-        const LoraAdapter::Module* m = adapter == nullptr ? nullptr : adapter->module(layer, outputs[o].linear);
-        if (m != nullptr) fn(r, *m);
-      }
-    };
-    each_module([&](std::int64_t, const LoraAdapter::Module& m) { lora_prefetch_up(m.b_t.data(), w.rows, m.rank, first, last); });
-    matvec_rows(w.type, w.data, first, last, activations, y, w.rows);
+    matvec_rows(w.type, w.data, first, last, activations, o.y, w.rows, lora_ahead(layer, o.linear, first, last, worker));
     for (std::int64_t r = 0; w.bias != nullptr && r < integer_rows_; ++r) {
-      add_in_place(w.bias + first, last - first, y + r * w.rows + first);
+      add_in_place(w.bias + first, last - first, o.y + r * w.rows + first);
     }
-    if (lora_rank_ > 0) WorkPool::wait_for_zero(downs_left_);
-    each_module([&](std::int64_t r, const LoraAdapter::Module& m) {
-      lora_up(lora_hidden_.data() + (static_cast<std::int64_t>(o) * integer_rows_ + r) * lora_rank_, m.b_t.data(), w.rows,
-              m.rank, m.scale, first, last, y + r * w.rows);
-    });
+    if (!adapters_.empty()) add_adapters(layer, o.linear, first, last, o.y);
   }
+}
+
+void ForwardPass::add_adapters(int layer, Linear linear, std::int64_t first, std::int64_t last, float* y) {
+  WorkPool::wait_for_zero(downs_left_);
+  for (std::int64_t r = 0; r < integer_rows_; ++r) {
+    const LoraAdapter* adapter = rows_[size(r)].adapter;
+    const LoraAdapter::Module* m = adapter == nullptr ? nullptr : adapter->module(layer, linear);
+    if (m == nullptr) continue;
+    lora_up(lora_hidden_.data() + r * lora_stride_ + m->first, m->b, m->rank, m->scale, first, last,
+            y + r * config_.linear_rows(linear));
+  }
+}
+
+// What the step reads of its adapters after these rows of W x: B for the same rows, and as large a part of the A of the
+// next input as these rows are of the section.
+PrefetchStream* ForwardPass::lora_ahead(int layer, Linear linear, std::int64_t first, std::int64_t last, int worker) {
+  if (adapters_.empty()) return nullptr;
+  PrefetchStream& ahead = ahead_[size(worker)];
+  ahead.clear();
+  const std::span<const LoraAdapter* const> some(adapters_.data(), std::min(adapters_.size(), kPrefetchedAdapters));
+  const std::int64_t panel = first / kLoraPanel * kLoraPanel;
+  for (const LoraAdapter* a : some) {
+    const LoraAdapter::Module* m = a->module(layer, linear);
+    if (m != nullptr) ahead.add(m->b + panel * m->rank, (lora_padded(last) - panel) * m->rank);
+  }
+  const int input = (lora_input(linear) + 1) % kLoraInputs, next = input == 0 ? layer + 1 : layer;
+  std::int64_t before = 0, total = 0;
+  for (const Linear l : kAllLinears) {
+    if (lora_input(l) != lora_input(linear)) continue;
+    if (l < linear) before += config_.linear_rows(l);
+    total += config_.linear_rows(l);
+  }
+  for (const LoraAdapter* a : some) {
+    if (next == config_.layers) break;
+    const LoraAdapter::Stack& stack = a->stack(next, input);
+    const std::int64_t from = stack.words * (before + first) / total, to = stack.words * (before + last) / total;
+    ahead.add(stack.a + from, to - from);
+  }
+  ahead.spread(last - first);
+  return &ahead;
 }
 
 void ForwardPass::apply_chunks(int layer, const float* in, std::span<const Output> outputs) {
@@ -181,21 +212,24 @@ void ForwardPass::multiply_strips(const Product& p, std::int64_t begin, std::int
 
 // The adapter's part for the rows of a chunk, in tiles that are cut from its own first row.
 void ForwardPass::adapt_chunk(int layer, const Chunk& c, const float* in, std::span<const Output> outputs) {
+  const std::int64_t cols = config_.linear_cols(outputs[0].linear);
+  const LoraAdapter::Stack& stack = c.adapter->stack(layer, lora_input(outputs[0].linear));
+  if (stack.rank == 0) return;
   pool_.run((c.count + kAdapterTile - 1) / kAdapterTile, 1, [&](std::int64_t begin, std::int64_t end, int) {
     const c10::InferenceMode inference;
     if (at::get_num_threads() != 1) at::set_num_threads(1);
     for (std::int64_t tile = begin; tile < end; ++tile) {
       const std::int64_t row = c.first_row + tile * kAdapterTile, n = std::min(kAdapterTile, c.first_row + c.count - row);
+      auto* a = reinterpret_cast<float*>(thread_scratch(size(stack.rank * cols) * sizeof(float)));
+      lora_unpack_a(stack.a, cols, stack.rank, a);
+      const at::Tensor low = at::mm(view(in + row * cols, n, cols), view(a, stack.rank, cols).t());
       for (const Output& o : outputs) {
         const LoraAdapter::Module* m = c.adapter->module(layer, o.linear);
         if (m == nullptr) continue;
-        const std::int64_t cols = config_.linear_cols(o.linear), rows = config_.linear_rows(o.linear);
-        const std::int64_t in_floats = m->rank * cols, out_floats = m->rank * rows;
-        auto* a = reinterpret_cast<float*>(thread_scratch(size(in_floats + out_floats) * sizeof(float)));
-        lora_to_floats(m->a.data(), in_floats, a);
-        lora_to_floats(m->b_t.data(), out_floats, a + in_floats);
-        const at::Tensor low = at::mm(view(in + row * cols, n, cols), view(a, m->rank, cols).t());
-        view(o.y + row * rows, n, rows).addmm_(low, view(a + in_floats, m->rank, rows), 1, m->scale);
+        const std::int64_t rows = config_.linear_rows(o.linear);
+        auto* b = reinterpret_cast<float*>(thread_scratch(size(m->rank * rows) * sizeof(float)));
+        lora_unpack_b(m->b, rows, m->rank, b);
+        view(o.y + row * rows, n, rows).addmm_(low.narrow(1, m->first, m->rank), view(b, m->rank, rows), 1, m->scale);
       }
     }
   });

@@ -18,6 +18,7 @@ ForwardPass::ForwardPass(std::shared_ptr<const TransformerWeights> weights, KvCa
       config_(weights_->config),
       cache_(cache),
       pool_(pool),
+      ahead_(static_cast<std::size_t>(pool.threads())),
       attention_(static_cast<std::size_t>(pool.threads())) {}
 
 template <class Fn>
@@ -32,7 +33,8 @@ void ForwardPass::plan(std::span<const PassPiece> pieces) {
   rows_.clear();
   chunks_.clear();
   first_row_.assign(pieces.size(), 0);
-  lora_rank_ = 0;
+  adapters_.clear();
+  lora_stride_ = 0;
   for (const bool integer : {true, false}) {
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       const PassPiece& p = pieces[i];
@@ -40,7 +42,9 @@ void ForwardPass::plan(std::span<const PassPiece> pieces) {
       first_row_[i] = static_cast<int>(rows_.size());
       if (!integer) chunks_.push_back({first_row_[i], p.count, p.adapter});
       for (int t = 0; t < p.count; ++t) rows_.push_back({p.first_position + t, p.blocks, p.adapter});
-      if (integer && p.adapter != nullptr) lora_rank_ = std::max(lora_rank_, p.adapter->rank());
+      if (!integer || p.adapter == nullptr || std::find(adapters_.begin(), adapters_.end(), p.adapter) != adapters_.end()) continue;
+      adapters_.push_back(p.adapter);
+      lora_stride_ = std::max<std::int64_t>(lora_stride_, p.adapter->stack_rank());
     }
     if (integer) integer_rows_ = static_cast<int>(rows_.size());
   }

@@ -14,6 +14,7 @@
 
 #include "model/kernels/attention.h"
 #include "model/kernels/matvec.h"
+#include "model/kernels/prefetch.h"
 #include "model/kv_cache.h"
 #include "model/lora.h"
 #include "model/weights.h"
@@ -81,10 +82,13 @@ class ForwardPass {
   void multiply_floats(const float* in, std::int64_t n, const Product& product);
   void multiply_strips(const Product& p, std::int64_t begin, std::int64_t end);
   void adapt_chunk(int layer, const Chunk& c, const float* in, std::span<const Output> outputs);
-  void lora_down_tasks(int layer, const ActivationBlocks& activations, std::span<const Output> outputs, std::int64_t begin,
+  std::int64_t lora_groups(int layer, int input) const;
+  void lora_down_tasks(int layer, int input, const ActivationBlocks& activations, std::int64_t groups, std::int64_t begin,
                        std::int64_t end);
   void integer_rows(int layer, const ActivationBlocks& activations, std::span<const Output> outputs, std::int64_t begin,
-                    std::int64_t end);
+                    std::int64_t end, int worker);
+  void add_adapters(int layer, Linear linear, std::int64_t first, std::int64_t last, float* y);
+  PrefetchStream* lora_ahead(int layer, Linear linear, std::int64_t first, std::int64_t last, int worker);
   void norm_rows(const float* weight);
   void rotate_and_store(int layer);
   void attend(int layer);
@@ -104,8 +108,10 @@ class ForwardPass {
   int integer_rows_ = 0;
 
   std::vector<float> x_, normed_, q_, k_, v_, attended_, projected_, gate_, up_, cos_sin_;
-  std::vector<float> lora_hidden_;  // [outputs][integer rows][rank]
-  int lora_rank_ = 0;               // largest among the integer rows of the step; 0 = no adapter there
+  std::vector<const LoraAdapter*> adapters_;  // those of the integer rows, each once
+  std::vector<float> lora_hidden_;            // A x of the section's input: [integer rows][lora_stride_]
+  std::int64_t lora_stride_ = 0;              // the step's largest stack rank; 0 = no adapter there
+  std::vector<PrefetchStream> ahead_;         // one a core
   std::atomic<std::int64_t> downs_left_{0};  // pieces of lora_hidden_ that aren't written yet
   ActivationBlocks hidden_blocks_, attention_blocks_, ffn_blocks_, head_blocks_, many_blocks_;
   std::vector<AttentionState> attention_;  // one a core

@@ -72,12 +72,25 @@ class Bench {
     threads_ = options.threads > 0 ? options.threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   }
 
+  // Parts of the runs take turns, so that what slows the machine down for a while slows all of them.
   Status decode() {
     SLUICE_RETURN_IF_ERROR(need_model());
-    for (const int batch : {1, 4, 8}) SLUICE_RETURN_IF_ERROR(decode_batch(batch, {}));
+    constexpr int kParts = 12;
     SLUICE_ASSIGN_OR_RETURN(const auto adapters, make_adapters(8));
-    SLUICE_RETURN_IF_ERROR(decode_batch(1, std::span(adapters).first(1)));
-    return decode_batch(8, adapters);
+    std::vector<DecodeRun> runs(5);
+    SLUICE_RETURN_IF_ERROR(begin_decode(runs[0], 1, {}, kParts));
+    SLUICE_RETURN_IF_ERROR(begin_decode(runs[1], 4, {}, kParts));
+    SLUICE_RETURN_IF_ERROR(begin_decode(runs[2], 8, {}, kParts));
+    SLUICE_RETURN_IF_ERROR(begin_decode(runs[3], 1, std::span(adapters).first(1), kParts));
+    SLUICE_RETURN_IF_ERROR(begin_decode(runs[4], 8, adapters, kParts));
+    for (int part = 0; part < kParts; ++part) {
+      for (DecodeRun& run : runs) SLUICE_RETURN_IF_ERROR(decode_part(run));
+    }
+    for (const DecodeRun& run : runs) {
+      report({.name = "decode", .batch = static_cast<int>(run.sequences.size()), .adapters = run.adapters, .tokens = kDecodeSteps,
+              .tokens_per_s = median(run.rates)});
+    }
+    return {};
   }
 
   Status prefill() {
@@ -205,49 +218,61 @@ class Bench {
     return b;
   }
 
-  // Sequence i on adapter i, or all on the base.
-  Status decode_batch(int batch, std::span<const std::shared_ptr<const Adapter>> adapters) {
-    constexpr int kPrompt = 32, kWarm = 4, kTokens = 48, kRounds = 3;
-    const int vocab = system_.model->info().vocab_size;
-    const auto context = make_context(static_cast<std::int64_t>(batch) * (kPrompt + kWarm + kTokens * kRounds + 64));
+  static constexpr int kDecodeSteps = 12;  // of a part
+
+  struct DecodeRun {
+    int adapters = 0;
+    std::unique_ptr<ModelContext> context;
     std::vector<OpenedSequence> sequences;
-    std::vector<std::vector<TokenId>> prompts, generated(static_cast<std::size_t>(batch));
+    std::vector<std::vector<TokenId>> prompts, generated, feed;
     SamplingParams greedy;
-    greedy.temperature = 0;
-    for (int i = 0; i < batch; ++i) {
-      prompts.push_back(some_tokens(kPrompt, vocab, i));
-      SLUICE_ASSIGN_OR_RETURN(const auto opened, context->open(adapters.empty() ? nullptr : adapters[static_cast<std::size_t>(i)], prompts.back(), kPrompt + kWarm + kTokens * kRounds + 8));
-      sequences.push_back(opened);
-    }
-    std::vector<std::vector<TokenId>> feed = prompts;
-    const auto step = [&]() -> Status {
-      StepInput input;
-      for (std::size_t i = 0; i < sequences.size(); ++i) {
-        StepItem item;
-        item.sequence = sequences[i].handle;
-        item.tokens = feed[i].data();
-        item.count = static_cast<int>(feed[i].size());
-        item.sample = true;
-        item.sampling = &greedy;
-        item.generated = &generated[i];
-        item.prompt = &prompts[i];
-        input.items.push_back(item);
-      }
-      SLUICE_ASSIGN_OR_RETURN(const StepOutput out, context->step(input));
-      for (std::size_t i = 0; i < sequences.size(); ++i) {
-        feed[i].assign(1, out.results[i].sampled.token);
-        generated[i].push_back(out.results[i].sampled.token);
-      }
-      return {};
-    };
-    for (int i = 0; i <= kWarm; ++i) SLUICE_RETURN_IF_ERROR(step());
     std::vector<double> rates;
-    for (int round = 0; round < kRounds; ++round) {
-      const SteadyTime begin = Clock::system().steady();
-      for (int i = 0; i < kTokens; ++i) SLUICE_RETURN_IF_ERROR(step());
-      rates.push_back(batch * kTokens / seconds_since(begin));
+  };
+
+  // Sequence i on adapter i, or all on the base; a few steps that do not count.
+  Status begin_decode(DecodeRun& run, int batch, std::span<const std::shared_ptr<const Adapter>> adapters, int parts) {
+    constexpr int kPrompt = 32, kWarm = 5;
+    const int length = kPrompt + kWarm + kDecodeSteps * parts + 8;
+    run.adapters = static_cast<int>(adapters.size());
+    run.context = make_context(static_cast<std::int64_t>(batch) * (length + 64));
+    run.generated.resize(static_cast<std::size_t>(batch));
+    run.greedy.temperature = 0;
+    for (int i = 0; i < batch; ++i) {
+      run.prompts.push_back(some_tokens(kPrompt, system_.model->info().vocab_size, i));
+      SLUICE_ASSIGN_OR_RETURN(const auto opened, run.context->open(adapters.empty() ? nullptr : adapters[static_cast<std::size_t>(i)],
+                                                                   run.prompts.back(), length));
+      run.sequences.push_back(opened);
     }
-    report({.name = "decode", .batch = batch, .adapters = static_cast<int>(adapters.size()), .tokens = kTokens, .tokens_per_s = median(rates)});
+    run.feed = run.prompts;
+    for (int i = 0; i < kWarm; ++i) SLUICE_RETURN_IF_ERROR(decode_step(run));
+    return {};
+  }
+
+  static Status decode_step(DecodeRun& run) {
+    StepInput input;
+    for (std::size_t i = 0; i < run.sequences.size(); ++i) {
+      StepItem item;
+      item.sequence = run.sequences[i].handle;
+      item.tokens = run.feed[i].data();
+      item.count = static_cast<int>(run.feed[i].size());
+      item.sample = true;
+      item.sampling = &run.greedy;
+      item.generated = &run.generated[i];
+      item.prompt = &run.prompts[i];
+      input.items.push_back(item);
+    }
+    SLUICE_ASSIGN_OR_RETURN(const StepOutput out, run.context->step(input));
+    for (std::size_t i = 0; i < run.sequences.size(); ++i) {
+      run.feed[i].assign(1, out.results[i].sampled.token);
+      run.generated[i].push_back(out.results[i].sampled.token);
+    }
+    return {};
+  }
+
+  static Status decode_part(DecodeRun& run) {
+    const SteadyTime begin = Clock::system().steady();
+    for (int i = 0; i < kDecodeSteps; ++i) SLUICE_RETURN_IF_ERROR(decode_step(run));
+    run.rates.push_back(static_cast<double>(run.sequences.size()) * kDecodeSteps / seconds_since(begin));
     return {};
   }
 

@@ -203,17 +203,17 @@ BENCHMARK(attention)->Arg(64)->Arg(512)->Arg(2048);
 void lora_layer(benchmark::State& state) {
   const std::int64_t rank = 8;
   const auto x = random_floats(kFeed, 1);
-  std::vector<std::int16_t> a(rank * kFeed), b_t(rank * kFeed);
+  std::vector<std::int16_t> a(rank * kFeed), b(rank * kFeed);
   lora_to_words(random_floats(rank * kFeed, 2).data(), rank * kFeed, a.data());
-  lora_to_words(random_floats(rank * kFeed, 3).data(), rank * kFeed, b_t.data());
+  lora_to_words(random_floats(rank * kFeed, 3).data(), rank * kFeed, b.data());
   std::vector<float> hidden(rank), y(kFeed);
   const std::pair<std::int64_t, std::int64_t> shapes[] = {{kHidden, kHidden}, {kKv, kHidden},   {kKv, kHidden},
                                                           {kHidden, kHidden}, {kFeed, kHidden}, {kFeed, kHidden},
                                                           {kHidden, kFeed}};
   for (auto _ : state) {
     for (const auto& [out, in] : shapes) {
-      lora_down(x.data(), a.data(), in, rank, hidden.data());
-      lora_up(hidden.data(), b_t.data(), out, rank, 2.0f, 0, out, y.data());
+      lora_down(x.data(), a.data(), in, rank, 0, hidden.data());
+      lora_up(hidden.data(), b.data(), rank, 2.0f, 0, out, y.data());
     }
     benchmark::DoNotOptimize(y.data());
   }

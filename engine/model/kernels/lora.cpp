@@ -3,15 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <utility>
-
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "model/kernels/lora.cpp"
 #include <hwy/foreach_target.h>
 // After foreach_target.
-#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include "model/kernels/lanes-inl.h"
@@ -31,79 +28,76 @@ HWY_INLINE VF load_words(const std::int16_t* at) {
 }
 #endif
 
-// The first n words, n < kLanes; zeros behind.
-HWY_INLINE VF load_word_tail(const std::int16_t* at, std::int64_t n) {
-  std::int16_t some[kLanes] = {};
-  std::memcpy(some, at, static_cast<std::size_t>(n) * sizeof *at);
-  return load_words(some);
-}
-
-HWY_INLINE VF load_float_tail(const float* at, std::int64_t n) {
-  float some[kLanes] = {};
-  std::memcpy(some, at, static_cast<std::size_t>(n) * sizeof *at);
-  return hn::LoadU(DF(), some);
-}
-
-// Rows of A as many as there are indices: x is read once for all of them.
+// Rows of a group as many as there are indices, from the first that `a` points at: x is read once for all of them.
+// panel: words from a panel of the group to the next.
 template <std::size_t... K>
-HWY_INLINE void down_rows(const float* x, const std::int16_t* a, std::int64_t in, float* hidden, std::index_sequence<K...>) {
+HWY_INLINE void down_rows(const float* x, const std::int16_t* a, std::int64_t panels, std::int64_t panel, float* hidden,
+                          std::index_sequence<K...>) {
   VF acc[] = {(static_cast<void>(K), hn::Zero(DF()))...};
-  std::int64_t c = 0;
-  for (; c + kLanes <= in; c += kLanes) {
-    const VF v = hn::LoadU(DF(), x + c);
-    ((acc[K] = hn::MulAdd(load_words(a + static_cast<std::int64_t>(K) * in + c), v, acc[K])), ...);
-  }
-  if (c < in) {
-    const VF v = load_float_tail(x + c, in - c);
-    ((acc[K] = hn::MulAdd(load_word_tail(a + static_cast<std::int64_t>(K) * in + c, in - c), v, acc[K])), ...);
+  for (std::int64_t p = 0; p < panels; ++p, a += panel, x += kLoraPanel) {
+    for (std::int64_t c = 0; c < kLoraPanel; c += kLanes) {
+      const VF v = hn::LoadU(DF(), x + c);
+      ((acc[K] = hn::MulAdd(load_words(a + static_cast<std::int64_t>(K) * kLoraPanel + c), v, acc[K])), ...);
+    }
   }
   ((hidden[K] = hn::GetLane(hn::SumOfLanes(DF(), acc[K]))), ...);
 }
 
-void down(const float* x, const std::int16_t* a, std::int64_t in, std::int64_t rank, float* hidden) {
-  std::int64_t k = 0;
-  for (; k + 8 <= rank; k += 8) down_rows(x, a + k * in, in, hidden + k, std::make_index_sequence<8>());
-  for (; k < rank; ++k) down_rows(x, a + k * in, in, hidden + k, std::make_index_sequence<1>());
+void down(const float* x, const std::int16_t* a, std::int64_t in, std::int64_t rank, std::int64_t group, float* hidden) {
+  const std::int64_t first = group * kLoraGroup, n = std::min(kLoraGroup, rank - first), panels = lora_padded(in) / kLoraPanel;
+  a += first * panels * kLoraPanel;
+  if (n == kLoraGroup) return down_rows(x, a, panels, n * kLoraPanel, hidden + first, std::make_index_sequence<kLoraGroup>());
+  for (std::int64_t k = 0; k < n; ++k) {
+    down_rows(x, a + k * kLoraPanel, panels, n * kLoraPanel, hidden + first + k, std::make_index_sequence<1>());
+  }
 }
 
-// kCount vectors of outputs from `o` on. Every output sums over k in the same order, wherever the split puts it.
+// One panel: y += scale * sum over k. Every output sums over k in the same order, wherever the split puts it.
 template <std::size_t... J>
-HWY_INLINE void up_vectors(const float* hidden, const std::int16_t* b_t, std::int64_t out, std::int64_t rank, VF scale,
-                           std::int64_t o, float* y, std::index_sequence<J...>) {
+HWY_INLINE void up_panel(const float* hidden, const std::int16_t* b, std::int64_t rank, VF scale, float* y,
+                         std::index_sequence<J...>) {
   VF acc[] = {(static_cast<void>(J), hn::Zero(DF()))...};
-  const std::int16_t* b = b_t + o;
-  for (std::int64_t k = 0; k < rank; ++k, b += out) {
+  for (std::int64_t k = 0; k < rank; ++k, b += kLoraPanel) {
     const VF h = hn::Set(DF(), hidden[k]);
     ((acc[J] = hn::MulAdd(h, load_words(b + static_cast<std::int64_t>(J) * kLanes), acc[J])), ...);
   }
-  float* to = y + o;
-  (hn::StoreU(hn::MulAdd(scale, acc[J], hn::LoadU(DF(), to + static_cast<std::int64_t>(J) * kLanes)), DF(),
-              to + static_cast<std::int64_t>(J) * kLanes),
+  (hn::StoreU(hn::MulAdd(scale, acc[J], hn::LoadU(DF(), y + static_cast<std::int64_t>(J) * kLanes)), DF(),
+              y + static_cast<std::int64_t>(J) * kLanes),
    ...);
 }
 
-void up(const float* hidden, const std::int16_t* b_t, std::int64_t out, std::int64_t rank, float scale, std::int64_t begin,
-        std::int64_t end, float* y) {
+void up(const float* hidden, const std::int16_t* b, std::int64_t rank, float scale, std::int64_t begin, std::int64_t end, float* y) {
+  constexpr auto kVectors = std::make_index_sequence<kLoraPanel / kLanes>();
   const VF s = hn::Set(DF(), scale);
-  std::int64_t o = begin;
-  for (; o + 8 * kLanes <= end; o += 8 * kLanes) {
-    up_vectors(hidden, b_t, out, rank, s, o, y, std::make_index_sequence<8>());
+  for (std::int64_t o = begin / kLoraPanel * kLoraPanel; o < end; o += kLoraPanel) {
+    const std::int64_t from = std::max(o, begin), to = std::min(o + kLoraPanel, end);
+    if (to - from == kLoraPanel) {
+      up_panel(hidden, b + o * rank, rank, s, y + o, kVectors);
+      continue;
+    }
+    float some[kLoraPanel] = {};
+    std::copy(y + from, y + to, some + (from - o));
+    up_panel(hidden, b + o * rank, rank, s, some, kVectors);
+    std::copy(some + (from - o), some + (to - o), y + from);
   }
-  for (; o + kLanes <= end; o += kLanes) up_vectors(hidden, b_t, out, rank, s, o, y, std::make_index_sequence<1>());
-  if (o == end) return;
-  VF acc = hn::Zero(DF());
-  for (std::int64_t k = 0; k < rank; ++k) {
-    acc = hn::MulAdd(hn::Set(DF(), hidden[k]), load_word_tail(b_t + k * out + o, end - o), acc);
-  }
-  float some[kLanes];
-  hn::StoreU(hn::MulAdd(s, acc, load_float_tail(y + o, end - o)), DF(), some);
-  std::copy_n(some, end - o, y + o);
 }
 
-void to_floats(const std::int16_t* x, std::int64_t n, float* out) {
-  std::int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) hn::StoreU(load_words(x + i), DF(), out + i);
-  for (; i < n; ++i) out[i] = static_cast<float>(x[i]);
+void panel_to_floats(const std::int16_t* x, float* out) {
+  for (std::int64_t i = 0; i < kLoraPanel; i += kLanes) hn::StoreU(load_words(x + i), DF(), out + i);
+}
+
+// [panel][row][kLoraPanel] -> [row, cols], the rows `cols` apart.
+void to_floats(const std::int16_t* x, std::int64_t rows, std::int64_t cols, float* out) {
+  for (std::int64_t c = 0; c < cols; c += kLoraPanel) {
+    for (std::int64_t r = 0; r < rows; ++r, x += kLoraPanel) {
+      float* to = out + r * cols + c;
+      if (cols - c >= kLoraPanel) {
+        panel_to_floats(x, to);
+      } else {
+        for (std::int64_t i = 0; i < cols - c; ++i) to[i] = static_cast<float>(x[i]);
+      }
+    }
+  }
 }
 
 }  // namespace sluice::HWY_NAMESPACE
@@ -116,22 +110,38 @@ HWY_EXPORT(down);
 HWY_EXPORT(up);
 HWY_EXPORT(to_floats);
 
-void lora_down(const float* x, const std::int16_t* a, std::int64_t in, std::int64_t rank, float* hidden) {
-  HWY_DYNAMIC_DISPATCH(down)(x, a, in, rank, hidden);
+void lora_down(const float* x, const std::int16_t* a, std::int64_t in, std::int64_t rank, std::int64_t group, float* hidden) {
+  HWY_DYNAMIC_DISPATCH(down)(x, a, in, rank, group, hidden);
 }
 
-void lora_up(const float* hidden, const std::int16_t* b_t, std::int64_t out, std::int64_t rank, float scale,
-             std::int64_t out_begin, std::int64_t out_end, float* y) {
-  HWY_DYNAMIC_DISPATCH(up)(hidden, b_t, out, rank, scale, out_begin, out_end, y);
+void lora_up(const float* hidden, const std::int16_t* b, std::int64_t rank, float scale, std::int64_t out_begin,
+             std::int64_t out_end, float* y) {
+  HWY_DYNAMIC_DISPATCH(up)(hidden, b, rank, scale, out_begin, out_end, y);
 }
 
-void lora_prefetch_up(const std::int16_t* b_t, std::int64_t out, std::int64_t rank, std::int64_t out_begin,
-                      std::int64_t out_end) {
-  constexpr std::int64_t kLine = 32;  // words
-  for (std::int64_t k = 0; k < rank; ++k) {
-    const std::int16_t* row = b_t + k * out;
-    for (std::int64_t o = out_begin; o < out_end; o += kLine) hwy::Prefetch(row + o);
+void lora_pack_a(const std::int16_t* rows, std::int64_t in, std::int64_t n, std::int64_t rank, std::int64_t first, std::int16_t* a) {
+  for (std::int64_t r = 0; r < n; ++r) {
+    const std::int64_t group = (first + r) / kLoraGroup * kLoraGroup, in_group = std::min(kLoraGroup, rank - group);
+    std::int16_t* to = a + group * lora_padded(in) + (first + r - group) * kLoraPanel;
+    for (std::int64_t c = 0; c < in; ++c) to[c / kLoraPanel * in_group * kLoraPanel + c % kLoraPanel] = rows[r * in + c];
   }
+}
+
+void lora_pack_b(const std::int16_t* b, std::int64_t out, std::int64_t rank, std::int16_t* packed) {
+  for (std::int64_t o = 0; o < out; ++o) {
+    std::int16_t* panel = packed + o / kLoraPanel * kLoraPanel * rank + o % kLoraPanel;
+    for (std::int64_t k = 0; k < rank; ++k) panel[k * kLoraPanel] = b[o * rank + k];
+  }
+}
+
+void lora_unpack_a(const std::int16_t* a, std::int64_t in, std::int64_t rank, float* rows) {
+  for (std::int64_t k = 0; k < rank; k += kLoraGroup) {
+    HWY_DYNAMIC_DISPATCH(to_floats)(a + k * lora_padded(in), std::min(kLoraGroup, rank - k), in, rows + k * in);
+  }
+}
+
+void lora_unpack_b(const std::int16_t* packed, std::int64_t out, std::int64_t rank, float* b_t) {
+  HWY_DYNAMIC_DISPATCH(to_floats)(packed, rank, out, b_t);
 }
 
 float lora_to_words(const float* x, std::int64_t n, std::int16_t* out) {
@@ -143,14 +153,6 @@ float lora_to_words(const float* x, std::int64_t n, std::int16_t* out) {
     out[i] = static_cast<std::int16_t>(std::clamp(std::lrint(static_cast<double>(x[i]) * inverse), -32767L, 32767L));
   }
   return scale;
-}
-
-void lora_to_floats(const std::int16_t* x, std::int64_t n, float* out) { HWY_DYNAMIC_DISPATCH(to_floats)(x, n, out); }
-
-void lora_transpose_b(const float* b, std::int64_t out, std::int64_t rank, float* b_t) {
-  for (std::int64_t o = 0; o < out; ++o) {
-    for (std::int64_t k = 0; k < rank; ++k) b_t[k * out + o] = b[o * rank + k];
-  }
 }
 
 }  // namespace sluice

@@ -10,6 +10,7 @@
 #include "model/kernels/activation_layout.h"
 #include "model/kernels/blocks.h"
 #include "model/kernels/matvec_float.h"
+#include "model/kernels/prefetch.h"
 #include "model/kernels/scratch.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -34,6 +35,7 @@ struct QuantisedJob {
   const ActivationBlocks* x;
   float* out;
   std::int64_t out_stride;
+  PrefetchStream* ahead;  // may be null
 };
 
 }  // namespace sluice
@@ -192,6 +194,7 @@ void rows_times_group(const QuantisedJob& job, std::int64_t begin, std::int64_t 
   for (std::int64_t r = begin; r < end; ++r, row += row_bytes, ++out) {
     if (r + 1 < end) Unpack::gather(row + row_bytes, blocks, next);
     for (std::int64_t i = 0; i < row_bytes; i += 64) hwy::Prefetch(row + kPrefetchBytes + i);
+    if (job.ahead != nullptr) job.ahead->step();
     row_times_group<Unpack>(row, now, blocks, group, out, out_stride, std::make_index_sequence<kRows>());
     std::swap(now, next);
   }
@@ -326,12 +329,12 @@ namespace sluice {
 HWY_EXPORT(multiply_quantised);
 
 void matvec_rows(BlockType type, const std::byte* matrix, std::int64_t row_begin, std::int64_t row_end,
-                 const ActivationBlocks& x, float* out, std::int64_t out_stride) {
+                 const ActivationBlocks& x, float* out, std::int64_t out_stride, PrefetchStream* ahead) {
   assert(row_begin >= 0 && x.rows() > 0 && x.cols() % block_values(type) == 0);
   if (row_begin >= row_end) return;
   if (!has_integer_kernel(type)) return matvec_float(type, matrix, row_begin, row_end, x, out, out_stride);
   const QuantisedJob job{reinterpret_cast<const std::uint8_t*>(matrix), row_bytes(type, x.cols()), x.cols() / 32, &x, out,
-                         out_stride};
+                         out_stride, ahead};
   HWY_DYNAMIC_DISPATCH(multiply_quantised)(type, job, row_begin, row_end);
 }
 

@@ -20,6 +20,8 @@
 
 namespace sluice {
 
+class PrefetchStream;
+
 // Rows of activations, as f32 and as int16 blocks in the order the kernels read. Owns its memory, grows and never
 // shrinks, so that a step reuses it. Written by one thread at a time; readable by many in between.
 class ActivationBlocks {
@@ -89,8 +91,9 @@ constexpr bool has_integer_kernel(BlockType type) {
 // For every activation row b and every weight row r in [row_begin, row_end):
 //   out[b * out_stride + r] = sum over c of W[r, c] * x[b, c]
 // `matrix` points at weight row 0; a weight row has x.cols() values. Each weight block is read once for up to eight
-// activation rows. Types with an integer kernel use integer arithmetic, the others f32.
+// activation rows. Types with an integer kernel use integer arithmetic, the others f32. `ahead`, if any, is what the caller
+// reads afterwards; the integer kernels take a step of it a row.
 void matvec_rows(BlockType type, const std::byte* matrix, std::int64_t row_begin, std::int64_t row_end,
-                 const ActivationBlocks& x, float* out, std::int64_t out_stride);
+                 const ActivationBlocks& x, float* out, std::int64_t out_stride, PrefetchStream* ahead = nullptr);
 
 }  // namespace sluice

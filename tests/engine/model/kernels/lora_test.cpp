@@ -13,31 +13,37 @@ namespace sluice {
 namespace {
 
 struct Pair {
-  std::int64_t in, out, rank;
+  std::int64_t in, out, rank, stack, first;  // rank rows from `first` of a stack
   std::vector<float> a, b;
   std::vector<std::int16_t> a_words, b_words;
   float scale;  // 0.5 times those of the words
 
-  Pair(std::int64_t in_, std::int64_t out_, std::int64_t rank_)
-      : in(in_), out(out_), rank(rank_), a(random_floats(in * rank, 1)), b(random_floats(out * rank, 2)),
-        a_words(a.size()), b_words(b.size()) {
-    std::vector<float> b_t(b.size());
-    lora_transpose_b(b.data(), out, rank, b_t.data());
-    const float a_scale = lora_to_words(a.data(), in * rank, a_words.data());
-    const float b_scale = lora_to_words(b_t.data(), out * rank, b_words.data());
-    scale = 0.5f * a_scale * b_scale;
-    // What the words stand for, so that the reference is exact.
-    for (std::size_t i = 0; i < a.size(); ++i) a[i] = a_words[i] * a_scale;
-    for (std::int64_t o = 0; o < out; ++o) {
-      for (std::int64_t k = 0; k < rank; ++k) b[o * rank + k] = b_words[k * out + o] * b_scale;
+  Pair(std::int64_t in_, std::int64_t out_, std::int64_t rank_, std::int64_t before = 0, std::int64_t behind = 0)
+      : in(in_), out(out_), rank(rank_), stack(before + rank + behind), first(before), a(random_floats(in * rank, 1)),
+        b(random_floats(out * rank, 2)), a_words(lora_padded(in) * stack), b_words(lora_padded(out) * rank) {
+    std::vector<std::int16_t> words(std::max(a.size(), b.size()));
+    // The other rows of the stack.
+    for (std::int64_t k = 0; k < stack; ++k) {
+      if (k >= first && k < first + rank) continue;
+      lora_to_words(random_floats(in, 40 + k).data(), in, words.data());
+      lora_pack_a(words.data(), in, 1, stack, k, a_words.data());
     }
+    // The words' values, so that the reference is exact.
+    const float a_scale = lora_to_words(a.data(), in * rank, words.data());
+    lora_pack_a(words.data(), in, rank, stack, first, a_words.data());
+    for (std::size_t i = 0; i < a.size(); ++i) a[i] = words[i] * a_scale;
+    const float b_scale = lora_to_words(b.data(), out * rank, words.data());
+    lora_pack_b(words.data(), out, rank, b_words.data());
+    for (std::size_t i = 0; i < b.size(); ++i) b[i] = words[i] * b_scale;
+    scale = 0.5f * a_scale * b_scale;
   }
   // y += 0.5 * B A x, the output rows in two parts.
-  std::vector<float> add(const std::vector<float>& x, std::vector<float> y, std::int64_t split) const {
-    std::vector<float> hidden(static_cast<std::size_t>(rank));
-    lora_down(x.data(), a_words.data(), in, rank, hidden.data());
-    lora_up(hidden.data(), b_words.data(), out, rank, scale, 0, split, y.data());
-    lora_up(hidden.data(), b_words.data(), out, rank, scale, split, out, y.data());
+  std::vector<float> add(std::vector<float> x, std::vector<float> y, std::int64_t split) const {
+    x.resize(static_cast<std::size_t>(lora_padded(in)));
+    std::vector<float> hidden(static_cast<std::size_t>(stack));
+    for (std::int64_t g = 0; g * kLoraGroup < stack; ++g) lora_down(x.data(), a_words.data(), in, stack, g, hidden.data());
+    lora_up(hidden.data() + first, b_words.data(), rank, scale, 0, split, y.data());
+    lora_up(hidden.data() + first, b_words.data(), rank, scale, split, out, y.data());
     return y;
   }
 };
@@ -48,12 +54,7 @@ TEST(Lora, RoundsToTheNearestWord) {
     std::vector<float> x = random_floats(1000, 8);
     for (float& v : x) v *= magnitude;
     std::vector<std::int16_t> words(x.size());
-    std::vector<float> back(x.size());
     const float scale = lora_to_words(x.data(), 1000, words.data());
-    on_every_target([&] {
-      lora_to_floats(words.data(), 1000, back.data());
-      for (std::size_t i = 0; i < x.size(); ++i) ASSERT_EQ(back[i], static_cast<float>(words[i]));
-    });
     if (magnitude < 1e-40f) continue;  // the scale itself has few bits left
     for (std::size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(words[i] * scale, x[i], 0.501f * scale);
   }
@@ -64,10 +65,31 @@ TEST(Lora, RoundsToTheNearestWord) {
   EXPECT_EQ(none[1], 0);
 }
 
+TEST(Lora, UnpacksWhatWasPacked) {
+  for (const auto& [rows, cols] : {std::pair<std::int64_t, std::int64_t>{1, 5}, {8, 32}, {13, 100}, {16, 64}, {21, 37}}) {
+    std::vector<std::int16_t> words(rows * cols), a(rows * lora_padded(cols)), b(cols * lora_padded(rows));
+    for (std::size_t i = 0; i < words.size(); ++i) words[i] = static_cast<std::int16_t>(977 * i + 1);
+    lora_pack_a(words.data(), cols, 3 < rows ? 3 : rows, rows, 0, a.data());
+    if (rows > 3) lora_pack_a(words.data() + 3 * cols, cols, rows - 3, rows, 3, a.data());
+    lora_pack_b(words.data(), rows, cols, b.data());
+    on_every_target([&, rows = rows, cols = cols] {
+      std::vector<float> from_a(rows * cols), from_b(rows * cols);
+      lora_unpack_a(a.data(), cols, rows, from_a.data());
+      lora_unpack_b(b.data(), rows, cols, from_b.data());
+      for (std::int64_t r = 0; r < rows; ++r) {
+        for (std::int64_t c = 0; c < cols; ++c) {
+          ASSERT_EQ(from_a[r * cols + c], static_cast<float>(words[r * cols + c]));
+          ASSERT_EQ(from_b[c * rows + r], static_cast<float>(words[r * cols + c]));
+        }
+      }
+    });
+  }
+}
+
 TEST(Lora, MatchesTheReference) {
   for (const std::int64_t rank : {1, 2, 4, 8, 13, 16, 64}) {
     for (const auto& [in, out] : {std::pair<std::int64_t, std::int64_t>{576, 192}, {1536, 576}, {37, 41}}) {
-      const Pair pair(in, out, rank);
+      const Pair pair(in, out, rank, rank % 3 * 5, rank % 2 * 3);
       const auto x = random_floats(in, 3), y = random_floats(out, 4);
       auto expected = y;
       reference::lora_add(x.data(), pair.a.data(), pair.b.data(), in, out, rank, 0.5f, expected.data());

@@ -10,6 +10,7 @@
 #include "engine/model/kernels/expect_products.h"
 #include "engine/model/kernels/random_blocks.h"
 #include "engine/model/kernels/targets.h"
+#include "model/kernels/prefetch.h"
 #include "model/kernels/reference.h"
 
 namespace sluice {
@@ -96,9 +97,13 @@ TEST(Matvec, BitEqualForEveryBatchSizeAndRowSplit) {
       }
       ActivationBlocks blocks;
       quantize_activations(x.data(), 5, cols, cols, blocks);
+      PrefetchStream ahead;  // changes nothing, whatever it holds
+      ahead.add(nullptr, 0);
+      ahead.add(reinterpret_cast<const std::int16_t*>(x.data()), 37);
+      ahead.spread(3);
       for (std::int64_t split = 0; split <= rows; ++split) {
         std::vector<float> out(5 * rows, kNan);
-        matvec_rows(type, matrix.data(), 0, split, blocks, out.data(), rows);
+        matvec_rows(type, matrix.data(), 0, split, blocks, out.data(), rows, &ahead);
         matvec_rows(type, matrix.data(), split, rows, blocks, out.data(), rows);
         for (std::size_t i = 0; i < out.size(); ++i) ASSERT_EQ(bits_of(out[i]), bits_of(alone[i])) << "split " << split;
       }
