@@ -13,6 +13,13 @@ namespace sluice {
 
 static_assert(kKvBlock == kAttentionBlock);
 
+namespace {
+
+// Rows of a piece that attend together: their queries and sums, and one block of keys and values, stay in the first cache.
+constexpr int kTileRows = 4;
+
+}  // namespace
+
 ForwardPass::ForwardPass(std::shared_ptr<const TransformerWeights> weights, KvCache& cache, WorkPool& pool)
     : weights_(std::move(weights)),
       config_(weights_->config),
@@ -31,6 +38,7 @@ void ForwardPass::each_row(std::int64_t work_per_row, const Fn& fn) {
 
 void ForwardPass::plan(std::span<const PassPiece> pieces) {
   rows_.clear();
+  tiles_.clear();
   chunks_.clear();
   first_row_.assign(pieces.size(), 0);
   adapters_.clear();
@@ -41,6 +49,7 @@ void ForwardPass::plan(std::span<const PassPiece> pieces) {
       if ((p.count <= kIntegerRows) != integer) continue;
       first_row_[i] = static_cast<int>(rows_.size());
       if (!integer) chunks_.push_back({first_row_[i], p.count, p.adapter});
+      for (int t = 0; t < p.count; t += kTileRows) tiles_.push_back({first_row_[i] + t, std::min(kTileRows, p.count - t)});
       for (int t = 0; t < p.count; ++t) rows_.push_back({p.first_position + t, p.blocks, p.adapter});
       if (!integer || p.adapter == nullptr || std::find(adapters_.begin(), adapters_.end(), p.adapter) != adapters_.end()) continue;
       adapters_.push_back(p.adapter);
@@ -141,21 +150,21 @@ void ForwardPass::rotate_and_store(int layer) {
 void ForwardPass::attend(int layer) {
   const std::int64_t head_dim = config_.head_dim, kv_heads = config_.kv_heads, group = config_.heads / kv_heads;
   const float scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
-  const std::int64_t tasks = static_cast<std::int64_t>(rows_.size()) * kv_heads;
+  const std::int64_t tasks = static_cast<std::int64_t>(tiles_.size()) * kv_heads;
   pool_.run(tasks, 1, [&](std::int64_t begin, std::int64_t end, int worker) {
     AttentionState& state = attention_[size(worker)];
     for (std::int64_t task = begin; task < end; ++task) {
-      const std::int64_t r = task / kv_heads;
+      const Tile& tile = tiles_[size(task / kv_heads)];
       const int h = static_cast<int>(task % kv_heads);
-      const Row& row = rows_[size(r)];
-      const std::int64_t first_head = r * config_.q_size() + h * group * head_dim;
-      state.begin(group, head_dim);
-      for (int position = 0, b = 0; position <= row.position; position += kKvBlock, ++b) {
+      const Row& row = rows_[size(tile.first_row)];
+      const int last_position = row.position + tile.count - 1;
+      const std::int64_t first_head = tile.first_row * config_.q_size() + h * group * head_dim;
+      state.begin(q_.data() + first_head, tile.count, config_.q_size(), group, head_dim, scale);
+      for (int position = 0, b = 0; position <= last_position; position += kKvBlock, ++b) {
         const int block = (*row.blocks)[size(b)];
-        state.add_block(q_.data() + first_head, cache_.keys(block, layer, h), cache_.values(block, layer, h),
-                        std::min(kKvBlock, row.position + 1 - position), scale);
+        state.add_block(cache_.keys(block, layer, h), cache_.values(block, layer, h), row.position + 1 - position);
       }
-      state.finish(attended_.data() + first_head);
+      state.finish(attended_.data() + first_head, config_.q_size());
     }
   });
 }

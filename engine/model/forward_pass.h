@@ -58,6 +58,10 @@ class ForwardPass {
     const std::vector<int>* blocks = nullptr;
     const LoraAdapter* adapter = nullptr;
   };
+  struct Tile {  // rows of one piece that attend together
+    int first_row = 0;
+    int count = 0;
+  };
   struct Chunk {  // a piece on the GEMM path
     int first_row = 0;
     int count = 0;
@@ -103,6 +107,7 @@ class ForwardPass {
   WorkPool& pool_;
 
   std::vector<Row> rows_;  // the integer ones first
+  std::vector<Tile> tiles_;
   std::vector<Chunk> chunks_;
   std::vector<int> first_row_;  // of each piece
   int integer_rows_ = 0;

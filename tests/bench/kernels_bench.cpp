@@ -180,24 +180,24 @@ BENCHMARK_CAPTURE(dequantise_panel, Q4_1, BlockType::kQ4_1);
 BENCHMARK_CAPTURE(dequantise_panel, Q8_0, BlockType::kQ8_0);
 BENCHMARK_CAPTURE(dequantise_panel, F16, BlockType::kF16);
 
-// One KV head of the embedded model, three query heads, after `positions` tokens. items = positions.
+// One KV head of the embedded model, three query heads, after `positions` tokens, of so many rows at once. items = positions.
 void attention(benchmark::State& state) {
-  const std::int64_t n = state.range(0), head_size = 64, heads = 3;
-  const auto queries = random_floats(heads * head_size, 1);
+  const std::int64_t n = state.range(0), rows = state.range(1), head_size = 64, heads = 3;
+  const auto queries = random_floats(rows * heads * head_size, 1);
   const auto keys = random_floats(n * head_size, 2), values = random_floats(n * head_size, 3);
-  std::vector<float> out(heads * head_size);
+  std::vector<float> out(rows * heads * head_size);
   AttentionState attention;
   for (auto _ : state) {
-    attention.begin(heads, head_size);
+    attention.begin(queries.data(), rows, heads * head_size, heads, head_size, 0.125f);
     for (std::int64_t p = 0; p < n; p += kAttentionBlock) {
-      attention.add_block(queries.data(), keys.data() + p * head_size, values.data() + p * head_size, kAttentionBlock, 0.125f);
+      attention.add_block(keys.data() + p * head_size, values.data() + p * head_size, kAttentionBlock);
     }
-    attention.finish(out.data());
+    attention.finish(out.data(), heads * head_size);
     benchmark::DoNotOptimize(out.data());
   }
-  state.SetItemsProcessed(state.iterations() * n);
+  state.SetItemsProcessed(state.iterations() * n * rows);
 }
-BENCHMARK(attention)->Arg(64)->Arg(512)->Arg(2048);
+BENCHMARK(attention)->ArgsProduct({{64, 512, 2048, 8192}, {1, 2, 4, 8}});
 
 // The adapter's part of one layer: rank 8 on all seven matrices.
 void lora_layer(benchmark::State& state) {

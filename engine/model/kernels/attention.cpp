@@ -20,12 +20,14 @@
 namespace sluice {
 
 struct AttentionJob {
-  std::int64_t heads;
+  std::int64_t heads;  // of all rows
+  std::int64_t heads_of_a_row;
   std::int64_t head_size;
   const float* queries;
   const float* keys;
   const float* values;
-  std::int64_t n;
+  std::int64_t first_sees;  // positions: the first row
+  std::int64_t n;           // positions: the last row, which sees the most
   float scale;
   float* max;
   float* sum;
@@ -66,11 +68,13 @@ HWY_INLINE void score_heads(const AttentionJob& job, std::int64_t first, std::in
   }
 }
 
-// Scores of one head become exp(score - max); what was summed before is scaled to the new maximum.
+// Scores of one head become exp(score - max), 0 where its row doesn't see; what was summed before is scaled to the new
+// maximum.
 HWY_INLINE void exponentiate(const AttentionJob& job, std::int64_t head) {
   float* scores = job.scores + head * kAttentionBlock;
   const std::int64_t padded = (job.n + kLanes - 1) / kLanes * kLanes;
-  std::fill(scores + job.n, scores + padded, -std::numeric_limits<float>::infinity());
+  const std::int64_t sees = std::clamp<std::int64_t>(job.first_sees + head / job.heads_of_a_row, 0, job.n);
+  std::fill(scores + sees, scores + padded, -std::numeric_limits<float>::infinity());
   VF largest = hn::Set(DF(), job.max[head]);
   for (std::int64_t p = 0; p < padded; p += kLanes) largest = hn::Max(hn::LoadU(DF(), scores + p), largest);
   const float most = hn::GetLane(hn::MaxOfLanes(DF(), largest));
@@ -159,27 +163,38 @@ namespace sluice {
 
 HWY_EXPORT(attend_block);
 
-void AttentionState::begin(std::int64_t heads, std::int64_t head_size) {
-  assert(heads > 0 && head_size > 0 && head_size % 8 == 0);
+void AttentionState::begin(const float* queries, std::int64_t rows, std::int64_t row_stride, std::int64_t heads,
+                           std::int64_t head_size, float scale) {
+  assert(rows > 0 && heads > 0 && head_size > 0 && head_size % 8 == 0);
+  rows_ = rows;
   heads_ = heads;
   head_size_ = head_size;
-  max_.assign(static_cast<std::size_t>(heads), -std::numeric_limits<float>::infinity());
-  sum_.assign(static_cast<std::size_t>(heads), 0.0f);
-  weighted_.assign(static_cast<std::size_t>(heads * head_size), 0.0f);
-  scores_.resize(static_cast<std::size_t>(heads * kAttentionBlock));
+  scale_ = scale;
+  const std::int64_t row = heads * head_size;
+  queries_.resize(static_cast<std::size_t>(rows * row));
+  for (std::int64_t r = 0; r < rows; ++r) std::copy_n(queries + r * row_stride, row, queries_.data() + r * row);
+  max_.assign(static_cast<std::size_t>(rows * heads), -std::numeric_limits<float>::infinity());
+  sum_.assign(static_cast<std::size_t>(rows * heads), 0.0f);
+  weighted_.assign(static_cast<std::size_t>(rows * row), 0.0f);
+  scores_.resize(static_cast<std::size_t>(rows * heads * kAttentionBlock));
 }
 
-void AttentionState::add_block(const float* queries, const float* keys, const float* values, std::int64_t n, float scale) {
-  assert(n >= 0 && n <= kAttentionBlock);
-  if (n == 0) return;
+void AttentionState::add_block(const float* keys, const float* values, std::int64_t first_sees) {
+  const std::int64_t n = std::min(first_sees + rows_ - 1, kAttentionBlock);
+  if (n <= 0) return;
   HWY_DYNAMIC_DISPATCH(attend_block)
-  ({heads_, head_size_, queries, keys, values, n, scale, max_.data(), sum_.data(), weighted_.data(), scores_.data()});
+  ({rows_ * heads_, heads_, head_size_, queries_.data(), keys, values, first_sees, n, scale_, max_.data(), sum_.data(),
+    weighted_.data(), scores_.data()});
 }
 
-void AttentionState::finish(float* out) const {
-  for (std::int64_t h = 0; h < heads_; ++h) {
-    const float inverse = 1.0f / sum_[h];
-    for (std::int64_t c = 0; c < head_size_; ++c) out[h * head_size_ + c] = weighted_[h * head_size_ + c] * inverse;
+void AttentionState::finish(float* out, std::int64_t row_stride) const {
+  const float* weighted = weighted_.data();
+  const float* sum = sum_.data();
+  for (std::int64_t r = 0; r < rows_; ++r, out += row_stride) {
+    for (std::int64_t h = 0; h < heads_; ++h, weighted += head_size_) {
+      const float inverse = 1.0f / *sum++;
+      for (std::int64_t c = 0; c < head_size_; ++c) out[h * head_size_ + c] = weighted[c] * inverse;
+    }
   }
 }
 

@@ -22,23 +22,23 @@ std::vector<float> block_keys(const float* rows, std::int64_t stride, std::int64
   return keys;
 }
 
-// keys and values: rows of head_size. Borders: positions at which a block ends early.
+// One row. keys and values: rows of head_size. Borders: positions at which a block ends early.
 std::vector<float> attend(const std::vector<float>& queries, std::int64_t heads, std::int64_t head_size,
                           const std::vector<float>& keys, const std::vector<float>& values, const std::vector<std::int64_t>& segments,
                           float scale) {
   AttentionState state;
-  state.begin(heads, head_size);
+  state.begin(queries.data(), 1, 0, heads, head_size, scale);
   std::int64_t at = 0;
   for (const std::int64_t segment : segments) {
     for (std::int64_t done = 0; done < segment || (segment == 0 && done == 0); done += kAttentionBlock) {
       const std::int64_t n = std::min(kAttentionBlock, segment - done);
       const auto block = block_keys(keys.data() + at * head_size, head_size, n, head_size);
-      state.add_block(queries.data(), block.data(), values.data() + at * head_size, n, scale);
+      state.add_block(block.data(), values.data() + at * head_size, n);
       at += n;
     }
   }
   std::vector<float> out(static_cast<std::size_t>(heads * head_size));
-  state.finish(out.data());
+  state.finish(out.data(), 0);
   return out;
 }
 
@@ -97,6 +97,40 @@ TEST(Attention, BitEqualForEveryNumberOfHeads) {
   });
 }
 
+// A row's result doesn't depend on the rows that go with it, wherever in a block they begin.
+TEST(Attention, BitEqualForEveryNumberOfRows) {
+  const std::int64_t positions = 80, head_size = 64, heads = 3, most = 5, stride = heads * head_size + 16;
+  const auto queries = random_floats(positions * stride, 13);
+  const auto keys = random_floats(positions * head_size, 14), values = random_floats(positions * head_size, 15);
+  std::vector<float> blocks;  // whole ones, as the cache holds them
+  for (std::int64_t p = 0; p < positions; p += kAttentionBlock) {
+    const std::int64_t n = std::min(kAttentionBlock, positions - p);
+    const auto block = block_keys(keys.data() + p * head_size, head_size, n, head_size);
+    blocks.insert(blocks.end(), block.begin(), block.end());
+  }
+  std::vector<float> padded = values;
+  padded.resize(blocks.size(), std::nanf(""));
+  on_every_target([&] {
+    for (const std::int64_t first : {0, 1, 28, 30, 31, 32, 33, 63, 75}) {
+      for (std::int64_t rows = 1; rows <= std::min(most, positions - first); ++rows) {
+        AttentionState state;
+        state.begin(queries.data() + first * stride, rows, stride, heads, head_size, 0.125f);
+        for (std::int64_t p = 0; p <= first + rows - 1; p += kAttentionBlock) {
+          state.add_block(blocks.data() + p * head_size, padded.data() + p * head_size, first + 1 - p);
+        }
+        std::vector<float> out(rows * stride);
+        state.finish(out.data(), stride);
+        for (std::int64_t r = 0; r < rows; ++r) {
+          const std::vector<float> query(queries.begin() + (first + r) * stride, queries.begin() + (first + r + 1) * stride);
+          const auto alone = attend(query, heads, head_size, keys, values, {first + r + 1}, 0.125f);
+          const std::vector<float> got(out.begin() + r * stride, out.begin() + r * stride + heads * head_size);
+          EXPECT_EQ(got, alone) << first << " " << rows << " " << r;
+        }
+      }
+    }
+  });
+}
+
 TEST(Attention, StateCanBeUsedAgain) {
   const auto queries = random_floats(64, 10), keys = random_floats(640, 11), values = random_floats(640, 12);
   const auto expected = attend(queries, 1, 64, keys, values, {10}, 0.125f);
@@ -104,9 +138,9 @@ TEST(Attention, StateCanBeUsedAgain) {
   AttentionState state;
   std::vector<float> out(64);
   for (int i = 0; i < 2; ++i) {
-    state.begin(1, 64);
-    state.add_block(queries.data(), block.data(), values.data(), 10, 0.125f);
-    state.finish(out.data());
+    state.begin(queries.data(), 1, 64, 1, 64, 0.125f);
+    state.add_block(block.data(), values.data(), 10);
+    state.finish(out.data(), 64);
     EXPECT_EQ(out, expected);
   }
 }
