@@ -17,7 +17,8 @@ void chat_request(std::string_view input) {
   request.headers = {{"Content-Type", "application/json"}};
   const OpenAiRoute route = kRoutes[input.empty() ? 0 : static_cast<unsigned char>(input[0]) % 3];
   request.body = std::string(input.substr(input.empty() ? 0 : 1));
-  const OpenAiModel model = {.tokenizer = *tokenizer, .chat_template = chat_template.get(), .fim_markers = {{"<P>", "<S>", "<M>"}}};
+  const OpenAiModel model = {.tokenizer = *tokenizer, .chat_template = chat_template.get(), .fim_markers = {{"<P>", "<S>", "<M>"}},
+                             .defaults = std::nullopt};
   OpenAiCall call;
   const auto error = parse_openai_call(request, route, model, &call);
   if (!error) return;
