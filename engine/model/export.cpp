@@ -25,6 +25,11 @@ Status write_to_new_folder(const LoraData& data, const ModelConfig& config, cons
   return sync_directory(destination);
 }
 
+// An adapter file that can't be opened is the mistake of who named it: trying again does not help.
+Status unreadable(const Status& status) {
+  return status.code() == Code::kUnavailable ? invalid_argument(status.message()) : status;
+}
+
 }  // namespace
 
 Status export_peft(const std::string& adapter_folder, const Model& model, const std::string& base_model_name,
@@ -39,9 +44,11 @@ Status export_peft(const std::string& adapter_folder, const Model& model, const 
 Result<ImportedAdapter> import_adapter(const std::string& path, const Model& model, const std::string& base_model_name,
                                        const std::string& destination) {
   const std::shared_ptr<const TransformerWeights> weights = model_weights(model);
-  if (weights == nullptr) return unavailable("this model takes no adapters");
-  SLUICE_RETURN_IF_ERROR(check_provenance(path, weights->content_hash));
-  SLUICE_ASSIGN_OR_RETURN(const LoraData data, read_adapter(path, weights->config));
+  if (weights == nullptr) return invalid_argument("this model takes no adapters");
+  SLUICE_RETURN_IF_ERROR(unreadable(check_provenance(path, weights->content_hash)));
+  const Result<LoraData> read = read_adapter(path, weights->config);
+  if (!read.ok()) return unreadable(read.status());
+  const LoraData& data = *read;
   SLUICE_RETURN_IF_ERROR(write_to_new_folder(data, weights->config, base_model_name, destination));
   ImportedAdapter imported;
   imported.modules = static_cast<int>(data.modules.size());

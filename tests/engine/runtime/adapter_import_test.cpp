@@ -72,6 +72,18 @@ TEST_F(AdapterImportTest, OneOfAnotherBaseIsRefused) {
   EXPECT_THAT(got.status().message(), HasSubstr("was trained on a base model"));
 }
 
+// Trying again does not help, so it is not kUnavailable, which clients repeat.
+TEST_F(AdapterImportTest, APathThatCannotBeReadIsTheCallersMistake) {
+  const std::string tensors = foreign + "/adapter_model.safetensors";
+  std::filesystem::remove(tensors);
+  std::filesystem::create_symlink(tensors, tensors);
+  std::filesystem::remove(foreign + "/sluice_provenance.json");
+  const auto got = bring_in({{"theirs", foreign, ""}});
+  EXPECT_EQ(got.code(), Code::kInvalidArgument);
+  EXPECT_THAT(got.status().message(), HasSubstr(tensors));
+  EXPECT_EQ(folders_made(), 0);
+}
+
 TEST_F(AdapterImportTest, LRA17_AllOrNone) {
   const auto got = bring_in({{"theirs", foreign, ""}, {"none", folder.path + "/nothing", ""}});
   EXPECT_EQ(got.code(), Code::kInvalidArgument);
