@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Products with frozen block-quantised matrices as f32 GEMM over dequantised panels; no graph. A panel is thread-local
-// scratch that is reused. Work is split over the calling thread's torch cores.
+// Products with frozen block-quantised matrices in f32; no graph. Training multiplies with the kernels of gemm_float.h,
+// which unpack a strip of the matrix at a time; serving with GEMM over a dequantised panel, thread-local scratch that is
+// reused. Work is split over the calling thread's torch cores.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,13 +17,22 @@ at::Tensor dequantised_panel(const WeightMatrix& w, std::int64_t begin, std::int
 // Rows of w that fill a panel.
 std::int64_t panel_rows(const WeightMatrix& w);
 
-// y = x W^T + bias. x [M, cols], y [M, rows], both with unit column stride.
-void frozen_linear_out(const WeightMatrix& w, const at::Tensor& x, at::Tensor& y);
-// The same for rows [begin, end) of w only: columns [begin, end) of y. The product's shape is the caller's, so cut at
+// Rows of f32 laid out for the products below.
+struct PackedRows {
+  at::Tensor floats;
+  std::int64_t rows = 0;
+};
+PackedRows packed_rows(const at::Tensor& x);  // [M, n] with unit column stride
+
+// y [M, end - begin] = x W^T + bias over rows [begin, end) of w. x [M, cols]; y dense. Equal bits at every core count.
+void frozen_linear_out(const WeightMatrix& w, std::int64_t begin, std::int64_t end, const PackedRows& x, const at::Tensor& y);
+// dx [M, cols] = dy W, or dx += dy W, over the same rows. dy [M, end - begin]; dx dense.
+void frozen_linear_backward_out(const WeightMatrix& w, std::int64_t begin, std::int64_t end, const PackedRows& dy, const at::Tensor& dx,
+                                bool accumulate);
+
+// Serving: columns [begin, end) of y [M, rows] = x W^T + bias. The product's shape is the caller's, so cut at
 // multiples of serving_piece_rows() it does not depend on which thread computes it.
 void frozen_linear_piece(const WeightMatrix& w, std::int64_t begin, std::int64_t end, const at::Tensor& x, const at::Tensor& y);
 std::int64_t serving_piece_rows(const WeightMatrix& w);  // a panel of these stays in a core's own cache
-// dx = dy W, or dx += dy W.
-void frozen_linear_backward_out(const WeightMatrix& w, const at::Tensor& dy, at::Tensor& dx, bool accumulate);
 
 }  // namespace sluice

@@ -47,12 +47,13 @@ class LoraLinears : public Function<LoraLinears> {
  public:
   static variable_list forward(AutogradContext* ctx, const at::Tensor& x, at::TensorList factors,
                                const std::vector<std::int64_t>& weights, const std::vector<double>& scales) {
+    const PackedRows packed = packed_rows(x);
     variable_list saved{x}, ys;
     std::size_t next = 0;
     for (std::size_t i = 0; i < weights.size(); ++i) {
       const auto& w = *reinterpret_cast<const WeightMatrix*>(static_cast<std::intptr_t>(weights[i]));
       at::Tensor y = at::empty({x.size(0), w.rows}, x.options());
-      frozen_linear_out(w, x, y);
+      frozen_linear_out(w, 0, w.rows, packed, y);
       if (scales[i] != 0) {
         const at::Tensor &a = factors[next], &b = factors[next + 1];
         next += 2;
@@ -89,7 +90,7 @@ class LoraLinears : public Function<LoraLinears> {
       const at::Tensor dy = dys[i].contiguous();
       if (need_x) {
         const auto& w = *reinterpret_cast<const WeightMatrix*>(static_cast<std::intptr_t>(weights[i]));
-        frozen_linear_backward_out(w, dy, dx, started);
+        frozen_linear_backward_out(w, 0, w.rows, packed_rows(dy), dx, started);
         started = true;
       }
       if (!adapted) continue;

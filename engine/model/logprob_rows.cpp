@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include <ATen/Parallel.h>
-#include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/from_blob.h>
-#include <ATen/ops/mm.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <cmath>
@@ -12,6 +9,7 @@
 
 #include "model/frozen_linear_at.h"
 #include "model/functions_at.h"
+#include "model/kernels/gemm_float.h"
 #include "model/kernels/vector_math.h"
 
 namespace sluice {
@@ -29,30 +27,28 @@ void each_row(std::int64_t rows, std::int64_t work, const Fn& fn) {
 }
 
 // Tiles of rows x vocabulary; z / tau of each is made here and nowhere kept.
-constexpr std::int64_t kTileRows = 256;
-constexpr std::int64_t kTileVocab = 8192;
+constexpr std::int64_t kTileRows = 21 * kFloatTile;
+constexpr std::int64_t kTileVocab = 32 * kFloatStrip;
 
 struct Tile {
   std::int64_t row, rows, entry, entries;
   at::Tensor logits;  // [rows, entries]
-  at::Tensor panel;   // [entries, hidden]
 };
 
-// Calls fn for each tile, vocabulary outermost, so that each panel of the head is dequantised once.
+// Calls fn for each tile, rows outermost.
 template <class Fn>
 void each_tile(const WeightMatrix& head, const at::Tensor& hidden, const Fn& fn) {
   thread_local at::Tensor scratch;
-  const std::int64_t step = std::min(kTileVocab, panel_rows(head)), m = hidden.size(0);
+  const std::int64_t m = hidden.size(0);
   if (!scratch.defined()) scratch = at::empty({kTileRows * kTileVocab}, at::kFloat);
-  for (std::int64_t entry = 0; entry < head.rows; entry += step) {
-    const std::int64_t entries = std::min(step, head.rows - entry);
-    const at::Tensor panel = dequantised_panel(head, entry, entry + entries);
-    for (std::int64_t row = 0; row < m; row += kTileRows) {
-      const std::int64_t rows = std::min(kTileRows, m - row);
+  for (std::int64_t row = 0; row < m; row += kTileRows) {
+    const std::int64_t rows = std::min(kTileRows, m - row);
+    const PackedRows packed = packed_rows(hidden.narrow(0, row, rows));
+    for (std::int64_t entry = 0; entry < head.rows; entry += kTileVocab) {
+      const std::int64_t entries = std::min(kTileVocab, head.rows - entry);
       at::Tensor logits = scratch.narrow(0, 0, rows * entries).view({rows, entries});
-      at::mm_out(logits, hidden.narrow(0, row, rows), panel.t());
-      if (head.bias != nullptr) logits.add_(at::from_blob(const_cast<float*>(head.bias + entry), {entries}, at::kFloat));
-      fn(Tile{row, rows, entry, entries, logits, panel});
+      frozen_linear_out(head, entry, entry + entries, packed, logits);
+      fn(Tile{row, rows, entry, entries, logits});
     }
   }
 }
@@ -76,20 +72,20 @@ class LogprobRows : public Function<LogprobRows> {
     };
     std::vector<Running> all(static_cast<std::size_t>(m));
     each_tile(head, hidden, [&](const Tile& tile) {
-      float* logits = tile.logits.mutable_data_ptr<float>();
+      const float* logits = tile.logits.const_data_ptr<float>();
       each_row(tile.rows, tile.entries * 8, [&](std::int64_t i) {
         const std::int64_t r = tile.row + i;
         Running& run = all[static_cast<std::size_t>(r)];
-        float* z = logits + i * tile.entries;
-        const std::int64_t best = arg_max(z, tile.entries);
-        if (z[best] > run.best) run.best = z[best], run.best_entry = tile.entry + best;
+        const float* z = logits + i * tile.entries;
         const float inverse = 1.0f / t[r];
         if (target[r] >= tile.entry && target[r] < tile.entry + tile.entries) {
           run.target = static_cast<double>(z[target[r] - tile.entry]) / static_cast<double>(t[r]);
         }
-        const double part = static_cast<double>(log_sum_exp(z, tile.entries, inverse));
+        const ExpSums sums = exp_sums(z, tile.entries, inverse);
+        if (sums.largest > run.best) run.best = sums.largest, run.best_entry = tile.entry + arg_max(z, tile.entries);
+        const double shift = static_cast<double>(sums.largest) * static_cast<double>(inverse);
+        const double part = shift + std::log(sums.sum), mean = shift + sums.weighted / sums.sum;
         const double log_z_new = std::max(run.log_z, part) + std::log1p(std::exp(-std::abs(run.log_z - part)));
-        const double mean = scaled_mean(z, tile.entries, inverse);
         run.mean = run.mean * std::exp(run.log_z - log_z_new) + mean * std::exp(part - log_z_new);
         run.log_z = log_z_new;
       });
@@ -129,41 +125,15 @@ class LogprobRows : public Function<LogprobRows> {
         const std::int64_t r = tile.row + i;
         float* z = logits + i * tile.entries;
         const float inverse = 1.0f / t[r];
-        const double part = static_cast<double>(log_sum_exp(z, tile.entries, inverse));
-        const float share = static_cast<float>(std::exp(part - log_z[r]));
-        for (std::int64_t v = 0; v < tile.entries; ++v) z[v] *= inverse;
         const float lp_grad = gl == nullptr ? 0.0f : gl[r] * inverse, h_grad = gh == nullptr ? 0.0f : gh[r] * inverse;
-        if (h_grad == 0) {
-          softmax(z, tile.entries);
-          const float factor = -lp_grad * share;
-          for (std::int64_t v = 0; v < tile.entries; ++v) z[v] *= factor;
-        } else {
-          thread_local std::vector<float> p;
-          p.assign(z, z + tile.entries);
-          softmax(p.data(), tile.entries);
-          const float offset = static_cast<float>(static_cast<double>(entropy[r]) - log_z[r]);
-          for (std::int64_t v = 0; v < tile.entries; ++v) {
-            z[v] = -p[static_cast<std::size_t>(v)] * share * (lp_grad + h_grad * (z[v] + offset));
-          }
-        }
+        const float offset = static_cast<float>(static_cast<double>(entropy[r]) - log_z[r]);
+        exp_gradient({inverse, static_cast<float>(log_z[r]), lp_grad, h_grad, offset}, tile.entries, z);
         if (target[r] >= tile.entry && target[r] < tile.entry + tile.entries) z[target[r] - tile.entry] += lp_grad;
       });
-      dh.narrow(0, tile.row, tile.rows).addmm_(tile.logits, tile.panel);
+      frozen_linear_backward_out(head, tile.entry, tile.entry + tile.entries, packed_rows(tile.logits),
+                                 dh.narrow(0, tile.row, tile.rows), true);
     });
     return {dh, at::Tensor(), at::Tensor(), at::Tensor()};
-  }
-
- private:
-  // Mean of z * scale under softmax(z * scale); z is scratch afterwards.
-  static double scaled_mean(float* z, std::int64_t n, float scale) {
-    thread_local std::vector<float> p;
-    p.resize(static_cast<std::size_t>(n));
-    for (std::int64_t i = 0; i < n; ++i) p[static_cast<std::size_t>(i)] = z[i] *= scale;
-    softmax(p.data(), n);
-    // Relative to the largest, so that the products stay small and the f32 sum precise.
-    const float best = z[arg_max(z, n)];
-    for (std::int64_t i = 0; i < n; ++i) z[i] -= best;
-    return static_cast<double>(best) + static_cast<double>(dot(p.data(), z, n));
   }
 };
 

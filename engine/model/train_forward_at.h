@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Whole-sequence forward with a graph through the LoRA factors only, and log-probabilities of given tokens without a
-// [rows, vocabulary] tensor. The frozen weights stay in their blocks: one panel at a time is dequantised, in the forward
+// [rows, vocabulary] tensor. The frozen weights stay in their blocks: one strip at a time is dequantised, in the forward
 // and again in the backward pass, and nothing is saved for them. f32 throughout, no dropout: two passes agree bit for
 // bit at one thread count.
 //
@@ -48,8 +48,8 @@ struct LogprobOutput {
   at::Tensor top1;     // [M] int64, likeliest token; no graph
 };
 
-// hidden_rows [M, hidden] f32 (rows of train_forward's result), targets [M] int64, tau [M] f32 > 0. Tiles of 256 rows
-// x 8,192 vocabulary entries; the backward pass recomputes them. No gradient for targets, tau and the head.
+// hidden_rows [M, hidden] f32 (rows of train_forward's result), targets [M] int64, tau [M] f32 > 0. Tiles of 252 rows
+// x 1,024 vocabulary entries; the backward pass recomputes them. No gradient for targets, tau and the head.
 Result<LogprobOutput> chunked_logprob(const TransformerWeights& weights, const at::Tensor& hidden_rows,
                                       const at::Tensor& targets, const at::Tensor& tau);
 

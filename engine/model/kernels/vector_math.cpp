@@ -126,6 +126,46 @@ float log_sum_exp(const float* x, std::int64_t n, float scale) {
   return static_cast<float>(most + std::log(total));
 }
 
+ExpSums exp_sums(const float* x, std::int64_t n, float scale) {
+  ExpSums out;
+  out.largest = largest(x, n);
+  const VF most = hn::Set(DF(), out.largest), factor = hn::Set(DF(), scale);
+  constexpr std::int64_t kPart = 1024;  // as above
+  for (std::int64_t begin = 0; begin < n; begin += kPart) {
+    const std::int64_t end = std::min(begin + kPart, n);
+    VF sum = hn::Zero(DF()), weighted = sum;
+    std::int64_t i = begin;
+    for (; i + kLanes <= end; i += kLanes) {
+      const VF u = hn::Mul(hn::Sub(hn::LoadU(DF(), x + i), most), factor);
+      const VF e = hn::Exp(DF(), u);
+      sum = hn::Add(sum, e);
+      weighted = hn::MulAdd(u, e, weighted);
+    }
+    if (i < end) {
+      const VF u = hn::Mul(hn::Sub(load_tail(x + i, end - i), most), factor);
+      const VF e = hn::IfThenElseZero(first_lanes(end - i), hn::Exp(DF(), u));
+      sum = hn::Add(sum, e);
+      weighted = hn::MulAdd(u, e, weighted);
+    }
+    out.sum += static_cast<double>(hn::GetLane(hn::SumOfLanes(DF(), sum)));
+    out.weighted += static_cast<double>(hn::GetLane(hn::SumOfLanes(DF(), weighted)));
+  }
+  return out;
+}
+
+void exp_gradient(const ExpGradient& g, std::int64_t n, float* x) {
+  const VF scale = hn::Set(DF(), g.scale), log_z = hn::Set(DF(), g.log_z), a = hn::Set(DF(), g.a), b = hn::Set(DF(), g.b);
+  const VF offset = hn::Set(DF(), g.offset);
+  const auto gradient = [&](VF v) HWY_ATTR {
+    const VF u = hn::Mul(v, scale);
+    const VF p = hn::Exp(DF(), hn::Sub(u, log_z));
+    return hn::Neg(hn::Mul(p, hn::MulAdd(b, hn::Add(u, offset), a)));
+  };
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) hn::StoreU(gradient(hn::LoadU(DF(), x + i)), DF(), x + i);
+  if (i < n) store_tail(gradient(load_tail(x + i, n - i)), n - i, x + i);
+}
+
 std::int64_t arg_max(const float* x, std::int64_t n) {
   const float most = largest(x, n);
   std::int64_t i = 0;
@@ -176,6 +216,8 @@ HWY_EXPORT(rms_norm);
 HWY_EXPORT(silu_mul);
 HWY_EXPORT(softmax);
 HWY_EXPORT(log_sum_exp);
+HWY_EXPORT(exp_sums);
+HWY_EXPORT(exp_gradient);
 HWY_EXPORT(arg_max);
 HWY_EXPORT(rotary_interleaved);
 HWY_EXPORT(rotary_split);
@@ -194,6 +236,11 @@ float log_sum_exp(const float* x, std::int64_t n, float scale) {
   assert(n > 0 && scale > 0);
   return HWY_DYNAMIC_DISPATCH(log_sum_exp)(x, n, scale);
 }
+ExpSums exp_sums(const float* x, std::int64_t n, float scale) {
+  assert(n > 0 && scale > 0);
+  return HWY_DYNAMIC_DISPATCH(exp_sums)(x, n, scale);
+}
+void exp_gradient(const ExpGradient& g, std::int64_t n, float* x) { HWY_DYNAMIC_DISPATCH(exp_gradient)(g, n, x); }
 std::int64_t arg_max(const float* x, std::int64_t n) {
   assert(n > 0);
   return HWY_DYNAMIC_DISPATCH(arg_max)(x, n);

@@ -19,6 +19,20 @@ void softmax(float* x, std::int64_t n);
 // log(sum(exp(x * scale))), with the maximum subtracted first, summed in double. n > 0, scale > 0 (1 / temperature).
 float log_sum_exp(const float* x, std::int64_t n, float scale = 1.0f);
 
+// Sums over e = exp((x - largest) * scale), in double: of e, and of (x - largest) * scale * e. n > 0, scale > 0.
+struct ExpSums {
+  float largest = 0;
+  double sum = 0, weighted = 0;
+};
+ExpSums exp_sums(const float* x, std::int64_t n, float scale);
+
+// With u = x * scale and p = exp(u - log_z): x = -p * (a + b * (u + offset)). The gradient of a log-probability and of an
+// entropy with respect to logits, without the one of the token itself.
+struct ExpGradient {
+  float scale, log_z, a, b, offset;
+};
+void exp_gradient(const ExpGradient& g, std::int64_t n, float* x);
+
 // Index of the largest value, the first one on a tie. n > 0; NaN loses against everything.
 std::int64_t arg_max(const float* x, std::int64_t n);
 

@@ -101,6 +101,35 @@ TEST(VectorMath, LogSumExpOfAVocabulary) {
   });
 }
 
+TEST(VectorMath, ExpSumsAndTheirGradientMatchPlainLoops) {
+  for (std::int64_t n : {1, 7, 32, 1024, 2500}) {
+    std::vector<float> x = random_floats(n, static_cast<unsigned>(n));
+    for (float& v : x) v = v * 5 + 300;
+    on_every_target([&] {
+      const float scale = 1.25f;
+      const ExpSums sums = exp_sums(x.data(), n, scale);
+      double most = -1e9, sum = 0, weighted = 0;
+      for (float v : x) most = std::max(most, static_cast<double>(v));
+      for (float v : x) {
+        const double u = (static_cast<double>(v) - most) * 1.25;
+        sum += std::exp(u), weighted += u * std::exp(u);
+      }
+      EXPECT_EQ(static_cast<double>(sums.largest), most);
+      EXPECT_NEAR(sums.sum, sum, 4e-6 * sum);
+      EXPECT_NEAR(sums.weighted, weighted, 4e-6 * (1 + std::fabs(weighted)));
+
+      const double log_z = most * 1.25 + std::log(sum);
+      const ExpGradient g{scale, static_cast<float>(log_z), 0.5f, -0.25f, static_cast<float>(1 - log_z)};
+      std::vector<float> z = x;
+      exp_gradient(g, n, z.data());
+      for (std::size_t i = 0; i < z.size(); ++i) {
+        const double u = static_cast<double>(x[i]) * 1.25, p = std::exp(u - log_z);
+        ASSERT_NEAR(z[i], -p * (0.5 - 0.25 * (u + 1 - log_z)), 1e-4 * p + 1e-9) << i;
+      }
+    });
+  }
+}
+
 TEST(VectorMath, ArgMaxTakesTheFirstAndNoNan) {
   on_every_target([&] {
     for (std::int64_t n = 1; n <= 40; ++n) {
