@@ -12,6 +12,8 @@ int bench(const Args& args, Log& log) {
   JsonLines lines;
   const auto threads = args.integer("--threads", 0, 0, 256);
   if (!threads.ok()) return fail(threads.status(), true);
+  const auto micro_batch = args.integer("--micro-batch", 0, 0, 1000000);
+  if (!micro_batch.ok()) return fail(micro_batch.status(), true);
   if (args.has("--json")) {
     if (Status s = lines.open(args.text("--json")); !s.ok()) return fail(s);
   }
@@ -19,11 +21,20 @@ int bench(const Args& args, Log& log) {
   options.model_path = args.text("--model");
   options.kernels = args.text("--kernels");
   options.threads = static_cast<int>(*threads);
+  options.micro_batch_tokens = static_cast<int>(*micro_batch);
   options.on_result = [&lines](const BenchResult& r) {
     JsonObject object;
     object.add("name", r.name).add("batch", r.batch).add("adapters", r.adapters).add("threads", r.threads);
     std::printf("%-8s batch %3d  adapters %d  threads %d  ", r.name.c_str(), r.batch, r.adapters, r.threads);
-    if (r.tokens_per_s > 0) {
+    if (r.seconds > 0) {
+      object.add("tokens", r.tokens).add("answer_tokens", r.answer_tokens).add("tokens_per_s", r.tokens_per_s).add("seconds", r.seconds);
+      object.add("reference_seconds", r.reference_seconds).add("forward_seconds", r.forward_seconds);
+      object.add("backward_seconds", r.backward_seconds).add("update_seconds", r.update_seconds);
+      object.add("anonymous_megabytes", r.megabytes);
+      std::printf("%9.1f tokens/s, %d tokens, answers of %d: %.2f s a step (base %.2f, forward %.2f, backward %.2f, update %.3f), %.0f MB anonymous\n",
+                  r.tokens_per_s, r.tokens, r.answer_tokens, r.seconds, r.reference_seconds, r.forward_seconds, r.backward_seconds,
+                  r.update_seconds, r.megabytes);
+    } else if (r.tokens_per_s > 0) {
       object.add("tokens_per_s", r.tokens_per_s);
       std::printf("%9.1f tokens/s\n", r.tokens_per_s);
     } else if (r.microseconds > 0 || r.worst_microseconds > 0) {

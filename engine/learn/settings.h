@@ -104,7 +104,7 @@ struct LearnSettings {
   int max_age = 32;                 // older samples are dropped as too_old
   bool skip_equal_rewards = false;  // a batch whose rewards are all equal is not trained on
   int max_tokens = 256;             // L_max of seq_sum_const: the stream's limit
-  int micro_batch_tokens = 2048;
+  int micro_batch_tokens = 512;     // in memory at once, prompt and answer: 1 MB each on the embedded model
   int inverted_steps = 4;           // of the deliberately bad candidate
   std::uint64_t seed = 0;           // of the LoRA initialisation
 };

@@ -36,6 +36,8 @@ struct StepStats {
   double fresh_entropy = 0;
   std::int64_t tokens = 0;         // prompt and response tokens that went through
   double seconds = 0;
+  // Of them: the pass of the base for KL, forward, backward, optimiser.
+  double reference_seconds = 0, forward_seconds = 0, backward_seconds = 0, update_seconds = 0;
 };
 
 // A head kept in memory to come back to; opaque.

@@ -7,6 +7,7 @@
 #include <ATen/ops/from_blob.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -100,6 +101,19 @@ class TorchStepRunner final : public StepRunner {
   const StepRunnerOptions options_;
   LoraTensors lora_;
   AdamW optimiser_;
+};
+
+// Adds the time since it was made, or since the last lap, to a sum.
+class Laps {
+ public:
+  void lap(double& sum) {
+    const auto now = std::chrono::steady_clock::now();
+    sum += std::chrono::duration<double>(now - last_).count();
+    last_ = now;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
 // Runs f; what torch throws becomes a Status, without its C++ stack.
@@ -232,22 +246,33 @@ PieceVectors piece_vectors(const TrainBatch& batch, const MicroBatch& piece, con
   return out;
 }
 
+// B = 0, as in a new adapter: the head is the base to the bit, and its own pass is the reference's.
+bool adds_nothing(const LoraTensors& lora) {
+  return std::none_of(lora.modules.begin(), lora.modules.end(), [](const LoraModule& m) { return m.b.any().item<bool>(); });
+}
+
 Status TorchStepRunner::train_piece(const TrainBatch& batch, MicroBatch& piece, const LearnSettings& settings,
                                     const std::vector<double>& scale, StatSums& sums, StepStats& stats) {
+  Laps laps;
   std::vector<float> ref;
-  if (settings.loss.kl_beta != 0) {
+  const bool with_kl = settings.loss.kl_beta != 0, is_base = with_kl && adds_nothing(lora_);
+  if (with_kl && !is_base) {
     at::NoGradGuard no_grad;
     SLUICE_ASSIGN_OR_RETURN(const LogprobOutput base, forward(piece, nullptr));
     ref = floats(base.lp);
+    laps.lap(stats.reference_seconds);
   }
   SLUICE_ASSIGN_OR_RETURN(const LogprobOutput out, forward(piece, &lora_));
   const std::vector<float> lp_cur = floats(out.lp), entropy = floats(out.entropy);
+  if (is_base) ref = lp_cur;
   const std::vector<bool> too_far = find_too_far(batch, piece, lp_cur, settings.loss);
   PieceVectors v = piece_vectors(batch, piece, scale, too_far);
   ObjectiveInput in{out.lp,           view_of(v.lp_full), ref.empty() ? at::Tensor() : view_of(ref), view_of(v.advantage),
                     view_of(v.factor), view_of(v.kl_factor), view_of(v.age)};
   const ObjectiveOutput loss = objective(in, settings.loss);
+  laps.lap(stats.forward_seconds);
   loss.loss.backward();
+  laps.lap(stats.backward_seconds);
   stats.loss += loss.loss.item<double>();
   for (std::int64_t sample : piece.samples) {
     if (too_far[static_cast<std::size_t>(sample)]) stats.too_far.push_back(sample);
@@ -281,9 +306,11 @@ Result<StepStats> TorchStepRunner::step(const TrainBatch& batch, const LearnSett
       SLUICE_RETURN_IF_ERROR(train_piece(batch, piece, settings, scale, sums, stats));
     }
     sums.write(stats);
+    Laps laps;
     const auto n = static_cast<std::size_t>(lora_.parameters());
     const AdamWReport report = optimiser_.step({lora_.flat.data_ptr<float>(), n},
                                                {lora_.flat_grad.const_data_ptr<float>(), n}, settings.optimiser);
+    laps.lap(stats.update_seconds);
     stats.skipped = report.skipped;
     stats.grad_norm = report.grad_norm;
     stats.lr = report.lr;

@@ -125,19 +125,11 @@ class Bench {
     return {};
   }
 
+  // A step of the shipped recipes with answers of full length, and the long prompts of learning.md §15.
   Status train() {
     SLUICE_RETURN_IF_ERROR(need_model());
-    SLUICE_ASSIGN_OR_RETURN(const auto runner, make_step_runner(system_.model, {.lora = {}, .threads = threads_}));
-    LearnSettings settings;
-    const TrainBatch batch = training_batch(16, 128, 64);
-    std::vector<double> rates;
-    for (int round = 0; round < 4; ++round) {
-      const SteadyTime begin = Clock::system().steady();
-      SLUICE_ASSIGN_OR_RETURN(const StepStats stats, runner->step(batch, settings));
-      if (round > 0) rates.push_back(static_cast<double>(batch.tokens()) / seconds_since(begin));
-    }
-    report({.name = "train", .batch = 16, .adapters = 1, .tokens = static_cast<int>(batch.tokens()), .tokens_per_s = median(rates)});
-    return {};
+    SLUICE_RETURN_IF_ERROR(train_shape({.samples = 16, .shared = 24, .prompt = 38, .response = 96}, 8));
+    return train_shape({.samples = 16, .shared = 0, .prompt = 128, .response = 64}, 16);
   }
 
   Status swap();
@@ -187,19 +179,56 @@ class Bench {
   Status write_adapter(const std::string& folder, std::uint64_t seed) {
     SLUICE_ASSIGN_OR_RETURN(const auto runner, make_step_runner(system_.model, {.lora = {}, .threads = threads_}));
     SLUICE_RETURN_IF_ERROR(runner->reset_to_base(seed));
-    SLUICE_ASSIGN_OR_RETURN(const StepStats stats, runner->step(training_batch(2, 16, 8), LearnSettings()));
+    SLUICE_ASSIGN_OR_RETURN(const StepStats stats, runner->step(training_batch({.samples = 2, .shared = 0, .prompt = 16, .response = 8}), LearnSettings()));
     std::error_code error;
     std::filesystem::create_directories(folder, error);
     SLUICE_ASSIGN_OR_RETURN(saved_, runner->save(folder, {}));
     return {};
   }
 
-  TrainBatch training_batch(int samples, int prompt, int response) const {
+  struct BatchShape {
+    int samples = 0;
+    int shared = 0;  // first tokens of every prompt that are the same, as a system prompt's
+    int prompt = 0, response = 0;
+  };
+
+  Status train_shape(const BatchShape& shape, int rank) {
+    SLUICE_ASSIGN_OR_RETURN(const auto runner, make_step_runner(system_.model, {.lora = {.rank = rank}, .threads = threads_}));
+    LearnSettings settings;
+    if (options_.micro_batch_tokens > 0) settings.micro_batch_tokens = options_.micro_batch_tokens;
+    const TrainBatch batch = training_batch(shape);
+    std::vector<StepStats> steps;
+    for (int round = 0; round < 4; ++round) {
+      SLUICE_ASSIGN_OR_RETURN(StepStats stats, runner->step(batch, settings));
+      if (round > 0) steps.push_back(std::move(stats));
+    }
+    const auto middle = [&steps](double StepStats::* part) {
+      std::vector<double> values;
+      for (const StepStats& s : steps) values.push_back(s.*part);
+      return median(std::move(values));
+    };
+    BenchResult result{.name = "train", .batch = shape.samples, .adapters = 1, .tokens = static_cast<int>(batch.tokens()), .answer_tokens = shape.response};
+    result.seconds = middle(&StepStats::seconds);
+    result.tokens_per_s = static_cast<double>(batch.tokens()) / result.seconds;
+    result.reference_seconds = middle(&StepStats::reference_seconds);
+    result.forward_seconds = middle(&StepStats::forward_seconds);
+    result.backward_seconds = middle(&StepStats::backward_seconds);
+    result.update_seconds = middle(&StepStats::update_seconds);
+    result.megabytes = anonymous_megabytes();
+    report(result);
+    return {};
+  }
+
+  TrainBatch training_batch(const BatchShape& shape) const {
+    const auto [samples, shared, prompt, response] = shape;
+    const int vocab = system_.model->info().vocab_size;
+    const auto common = some_tokens(shared, vocab, samples);
     TrainBatch b;
     b.seq_start = {0};
     b.resp_start = {0};
     for (int s = 0; s < samples; ++s) {
-      const auto ids = some_tokens(prompt + response, system_.model->info().vocab_size, s);
+      auto ids = some_tokens(prompt + response, vocab, s);
+      std::copy(common.begin(), common.end(), ids.begin());
       b.ids.insert(b.ids.end(), ids.begin(), ids.end());
       for (int i = 0; i < prompt + response; ++i) b.pos.push_back(i);
       for (int i = 0; i < response; ++i) {

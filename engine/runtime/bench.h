@@ -13,16 +13,21 @@ namespace sluice {
 struct BenchResult {
   std::string name;            // "decode", "prefill", "train", "swap", "store", "memory"
   int batch = 0, adapters = 0, threads = 0, tokens = 0;
+  int answer_tokens = 0;       // train: of a sample; the rest is prompt
   double tokens_per_s = 0;     // decode, prefill, train
   double microseconds = 0;     // swap: median from publish call to visible
   double worst_microseconds = 0;
   double rows_per_s = 0;       // store
-  double megabytes = 0;        // memory: anonymous pages of the process; tokens = those that the key-value cache holds
+  double megabytes = 0;        // memory, train: anonymous pages of the process (pages are kept, so this is the peak so far);
+                               // tokens = those that the key-value cache holds, or of a training step
+  double seconds = 0;          // train: a step, and its parts
+  double reference_seconds = 0, forward_seconds = 0, backward_seconds = 0, update_seconds = 0;
 };
 
 struct BenchOptions {
   std::string model_path;      // "" = the bundled model
   int threads = 0;             // 0 = all cores
+  int micro_batch_tokens = 0;  // train: 0 = as recipes have it
   std::string kernels;         // instruction set to hold to, "" = the best (model/kernels/target.h)
   std::function<void(const BenchResult&)> on_result;  // as they come
 };
