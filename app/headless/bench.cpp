@@ -27,12 +27,12 @@ int bench(const Args& args, Log& log) {
     object.add("name", r.name).add("batch", r.batch).add("adapters", r.adapters).add("threads", r.threads);
     std::printf("%-8s batch %3d  adapters %d  threads %d  ", r.name.c_str(), r.batch, r.adapters, r.threads);
     if (r.seconds > 0) {
-      object.add("tokens", r.tokens).add("answer_tokens", r.answer_tokens).add("tokens_per_s", r.tokens_per_s).add("seconds", r.seconds);
+      object.add("tokens", r.tokens).add("answer_tokens", r.answer_tokens).add("from_base", r.from_base).add("tokens_per_s", r.tokens_per_s).add("seconds", r.seconds);
       object.add("reference_seconds", r.reference_seconds).add("forward_seconds", r.forward_seconds);
       object.add("backward_seconds", r.backward_seconds).add("update_seconds", r.update_seconds);
       object.add("anonymous_megabytes", r.megabytes);
-      std::printf("%9.1f tokens/s, %d tokens, answers of %d: %.2f s a step (base %.2f, forward %.2f, backward %.2f, update %.3f), %.0f MB anonymous\n",
-                  r.tokens_per_s, r.tokens, r.answer_tokens, r.seconds, r.reference_seconds, r.forward_seconds, r.backward_seconds,
+      std::printf("%9.1f tokens/s, %d tokens, answers of %d%s: %.2f s a step (base %.2f, forward %.2f, backward %.2f, update %.3f), %.0f MB anonymous\n",
+                  r.tokens_per_s, r.tokens, r.answer_tokens, r.from_base ? " from the base" : "", r.seconds, r.reference_seconds, r.forward_seconds, r.backward_seconds,
                   r.update_seconds, r.megabytes);
     } else if (r.tokens_per_s > 0) {
       object.add("tokens_per_s", r.tokens_per_s);

@@ -114,6 +114,7 @@ Result<TrainBatch> pack(const std::vector<PackItem>& items) {
     out.resp_start.push_back(static_cast<std::int64_t>(out.target.size()));
     out.tau.push_back(r.temperature);
     out.weight.push_back(static_cast<float>(item.weight));
+    out.from_base.push_back(r.version == kBaseVersion);
     out.age.push_back(item.age);
   }
   return out;

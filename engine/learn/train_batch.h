@@ -32,6 +32,7 @@ struct TrainBatch {
   std::vector<float> advantage;          // [M] the sample's
   std::vector<float> tau;                // [B] sampling temperature
   std::vector<float> weight;             // [B] multiplies the sample's policy loss
+  std::vector<std::uint8_t> from_base;   // [B] 1 = sampled without an adapter: lp_full is the reference's log-probability too
   std::vector<std::int32_t> age;         // [B] optimiser steps between its version and the head
 
   std::int64_t samples() const { return static_cast<std::int64_t>(tau.size()); }

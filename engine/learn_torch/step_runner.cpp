@@ -246,6 +246,16 @@ PieceVectors piece_vectors(const TrainBatch& batch, const MicroBatch& piece, con
   return out;
 }
 
+// Log-probabilities of the reference where the records have them: all samples of the piece came from the base. Else empty.
+std::vector<float> recorded_reference(const TrainBatch& batch, const MicroBatch& piece) {
+  std::vector<float> out;
+  for (std::int64_t sample : piece.samples) {
+    if (batch.from_base[static_cast<std::size_t>(sample)] == 0) return {};
+  }
+  for (std::int64_t token : piece.token) out.push_back(batch.lp_full[static_cast<std::size_t>(token)]);
+  return out;
+}
+
 // B = 0, as in a new adapter: the head is the base to the bit, and its own pass is the reference's.
 bool adds_nothing(const LoraTensors& lora) {
   return std::none_of(lora.modules.begin(), lora.modules.end(), [](const LoraModule& m) { return m.b.any().item<bool>(); });
@@ -256,7 +266,8 @@ Status TorchStepRunner::train_piece(const TrainBatch& batch, MicroBatch& piece, 
   Laps laps;
   std::vector<float> ref;
   const bool with_kl = settings.loss.kl_beta != 0, is_base = with_kl && adds_nothing(lora_);
-  if (with_kl && !is_base) {
+  if (with_kl && !is_base) ref = recorded_reference(batch, piece);
+  if (with_kl && !is_base && ref.empty()) {
     at::NoGradGuard no_grad;
     SLUICE_ASSIGN_OR_RETURN(const LogprobOutput base, forward(piece, nullptr));
     ref = floats(base.lp);

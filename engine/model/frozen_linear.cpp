@@ -24,6 +24,11 @@ void each_strip(std::int64_t n, std::int64_t strip, std::int64_t work, const Fn&
                    [&](std::int64_t begin, std::int64_t end) { fn(begin * strip, std::min(end * strip, n)); });
 }
 
+LowRank low_rank(const AdapterPart& part) {
+  if (part.rank == 0) return {};
+  return {part.low.floats.const_data_ptr<float>(), part.factor.const_data_ptr<float>(), part.rank};
+}
+
 }  // namespace
 
 std::int64_t panel_rows(const WeightMatrix& w) { return std::clamp<std::int64_t>(kPanelValues / w.cols, 1, w.rows); }
@@ -52,13 +57,15 @@ PackedRows packed_rows(const at::Tensor& x) {
   return out;
 }
 
-void frozen_linear_out(const WeightMatrix& w, std::int64_t begin, std::int64_t end, const PackedRows& x, const at::Tensor& y) {
+void frozen_linear_out(const WeightMatrix& w, std::int64_t begin, std::int64_t end, const PackedRows& x, const at::Tensor& y,
+                       const AdapterPart& adapter) {
   const FloatMatrix matrix{w.type, w.data, w.cols, begin, end};
   const float* packed = x.floats.const_data_ptr<float>();
   float* out = y.mutable_data_ptr<float>();
   const std::int64_t n = end - begin;
+  const LowRank low = low_rank(adapter);
   each_strip(n, kFloatStrip, x.rows * w.cols, [&](std::int64_t first, std::int64_t last) {
-    gemm_forward(matrix, first, last, packed, x.rows, out, n);
+    gemm_forward(matrix, first, last, packed, x.rows, out, n, low);
     for (std::int64_t r = 0; w.bias != nullptr && r < x.rows; ++r) add_in_place(w.bias + begin + first, last - first, out + r * n + first);
   });
 }
@@ -75,12 +82,13 @@ std::int64_t serving_piece_rows(const WeightMatrix& w) {
 }
 
 void frozen_linear_backward_out(const WeightMatrix& w, std::int64_t begin, std::int64_t end, const PackedRows& dy, const at::Tensor& dx,
-                                bool accumulate) {
+                                bool accumulate, const AdapterPart& adapter) {
   const FloatMatrix matrix{w.type, w.data, w.cols, begin, end};
   const float* packed = dy.floats.const_data_ptr<float>();
   float* out = dx.mutable_data_ptr<float>();
+  const LowRank low = low_rank(adapter);
   each_strip(w.cols, backward_columns(w.type), dy.rows * (end - begin), [&](std::int64_t first, std::int64_t last) {
-    gemm_backward(matrix, first, last, packed, dy.rows, out, w.cols, accumulate);
+    gemm_backward(matrix, first, last, packed, dy.rows, out, w.cols, accumulate, low);
   });
 }
 

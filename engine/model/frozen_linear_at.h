@@ -24,11 +24,19 @@ struct PackedRows {
 };
 PackedRows packed_rows(const at::Tensor& x);  // [M, n] with unit column stride
 
-// y [M, end - begin] = x W^T + bias over rows [begin, end) of w. x [M, cols]; y dense. Equal bits at every core count.
-void frozen_linear_out(const WeightMatrix& w, std::int64_t begin, std::int64_t end, const PackedRows& x, const at::Tensor& y);
-// dx [M, cols] = dy W, or dx += dy W, over the same rows. dy [M, end - begin]; dx dense.
+// An adapter's part of a product: x [M, rank] times a factor, which outlives the call; rank 0: none.
+struct AdapterPart {
+  PackedRows low;
+  at::Tensor factor;  // forward B [rows, rank], backward A [rank, cols]; dense
+  std::int64_t rank = 0;
+};
+
+// y [M, end - begin] = x W^T + low B^T + bias over rows [begin, end) of w. x [M, cols]; y dense. Equal bits at every core count.
+void frozen_linear_out(const WeightMatrix& w, std::int64_t begin, std::int64_t end, const PackedRows& x, const at::Tensor& y,
+                       const AdapterPart& adapter = {});
+// dx [M, cols] = dy W + low A, or dx += that, over the same rows. dy [M, end - begin]; dx dense.
 void frozen_linear_backward_out(const WeightMatrix& w, std::int64_t begin, std::int64_t end, const PackedRows& dy, const at::Tensor& dx,
-                                bool accumulate);
+                                bool accumulate, const AdapterPart& adapter = {});
 
 // Serving: columns [begin, end) of y [M, rows] = x W^T + bias. The product's shape is the caller's, so cut at
 // multiples of serving_piece_rows() it does not depend on which thread computes it.

@@ -2,7 +2,6 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
-#include <ATen/ops/addmm.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -53,14 +52,15 @@ class LoraLinears : public Function<LoraLinears> {
     for (std::size_t i = 0; i < weights.size(); ++i) {
       const auto& w = *reinterpret_cast<const WeightMatrix*>(static_cast<std::intptr_t>(weights[i]));
       at::Tensor y = at::empty({x.size(0), w.rows}, x.options());
-      frozen_linear_out(w, 0, w.rows, packed, y);
+      AdapterPart adapter;
       if (scales[i] != 0) {
         const at::Tensor &a = factors[next], &b = factors[next + 1];
         next += 2;
-        at::Tensor low = at::mm(x, a.t());
-        y.addmm_(low, b.t(), 1, scales[i]);
+        const at::Tensor low = at::mm(x, a.t()).mul_(scales[i]);
+        adapter = {packed_rows(low), b, a.size(0)};
         saved.insert(saved.end(), {a, b, low});
       }
+      frozen_linear_out(w, 0, w.rows, packed, y, adapter);
       ys.push_back(std::move(y));
     }
     ctx->save_for_backward(std::move(saved));
@@ -88,18 +88,19 @@ class LoraLinears : public Function<LoraLinears> {
         continue;
       }
       const at::Tensor dy = dys[i].contiguous();
-      if (need_x) {
-        const auto& w = *reinterpret_cast<const WeightMatrix*>(static_cast<std::intptr_t>(weights[i]));
-        frozen_linear_backward_out(w, 0, w.rows, packed_rows(dy), dx, started);
-        started = true;
+      AdapterPart adapter;
+      if (adapted) {
+        const at::Tensor &a = saved[next], &b = saved[next + 1], &low = saved[next + 2];  // low = scale x A^T
+        next += 3;
+        const at::Tensor dlow = at::mm(dy, b).mul_(scales[i]);
+        grads.push_back(at::mm(dlow.t(), x));
+        grads.push_back(at::mm(dy.t(), low));
+        if (need_x) adapter = {packed_rows(dlow), a, a.size(0)};
       }
-      if (!adapted) continue;
-      const at::Tensor &a = saved[next], &b = saved[next + 1], &low = saved[next + 2];
-      next += 3;
-      at::Tensor dlow = at::mm(dy, b).mul_(scales[i]);
-      grads.push_back(at::mm(dlow.t(), x));
-      grads.push_back(at::mm(dy.t(), low).mul_(scales[i]));
-      if (need_x) dx.addmm_(dlow, a);
+      if (!need_x) continue;
+      const auto& w = *reinterpret_cast<const WeightMatrix*>(static_cast<std::intptr_t>(weights[i]));
+      frozen_linear_backward_out(w, 0, w.rows, packed_rows(dy), dx, started, adapter);
+      started = true;
     }
     if (need_x && started) grads[0] = dx;
     grads.insert(grads.end(), 2, at::Tensor());  // weights, scales

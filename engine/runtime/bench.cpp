@@ -125,9 +125,10 @@ class Bench {
     return {};
   }
 
-  // A step of the shipped recipes with answers of full length, and the long prompts of learning.md §15.
+  // A step of the shipped recipes with answers of full length, before the first promotion and after; longer prompts.
   Status train() {
     SLUICE_RETURN_IF_ERROR(need_model());
+    SLUICE_RETURN_IF_ERROR(train_shape({.samples = 16, .shared = 24, .prompt = 38, .response = 96, .from_base = true}, 8));
     SLUICE_RETURN_IF_ERROR(train_shape({.samples = 16, .shared = 24, .prompt = 38, .response = 96}, 8));
     return train_shape({.samples = 16, .shared = 0, .prompt = 128, .response = 64}, 16);
   }
@@ -190,15 +191,17 @@ class Bench {
     int samples = 0;
     int shared = 0;  // first tokens of every prompt that are the same, as a system prompt's
     int prompt = 0, response = 0;
+    bool from_base = false;  // the records have the reference's log-probabilities
   };
 
   Status train_shape(const BatchShape& shape, int rank) {
     SLUICE_ASSIGN_OR_RETURN(const auto runner, make_step_runner(system_.model, {.lora = {.rank = rank}, .threads = threads_}));
     LearnSettings settings;
     if (options_.micro_batch_tokens > 0) settings.micro_batch_tokens = options_.micro_batch_tokens;
-    const TrainBatch batch = training_batch(shape);
+    TrainBatch batch = training_batch(shape);
+    SLUICE_ASSIGN_OR_RETURN(batch.lp_full, runner->log_probs(batch));
     std::vector<StepStats> steps;
-    for (int round = 0; round < 4; ++round) {
+    for (int round = 0; round < 3; ++round) {
       SLUICE_ASSIGN_OR_RETURN(StepStats stats, runner->step(batch, settings));
       if (round > 0) steps.push_back(std::move(stats));
     }
@@ -207,7 +210,7 @@ class Bench {
       for (const StepStats& s : steps) values.push_back(s.*part);
       return median(std::move(values));
     };
-    BenchResult result{.name = "train", .batch = shape.samples, .adapters = 1, .tokens = static_cast<int>(batch.tokens()), .answer_tokens = shape.response};
+    BenchResult result{.name = "train", .batch = shape.samples, .adapters = 1, .tokens = static_cast<int>(batch.tokens()), .answer_tokens = shape.response, .from_base = shape.from_base};
     result.seconds = middle(&StepStats::seconds);
     result.tokens_per_s = static_cast<double>(batch.tokens()) / result.seconds;
     result.reference_seconds = middle(&StepStats::reference_seconds);
@@ -220,7 +223,7 @@ class Bench {
   }
 
   TrainBatch training_batch(const BatchShape& shape) const {
-    const auto [samples, shared, prompt, response] = shape;
+    const auto [samples, shared, prompt, response, from_base] = shape;
     const int vocab = system_.model->info().vocab_size;
     const auto common = some_tokens(shared, vocab, samples);
     TrainBatch b;
@@ -243,6 +246,7 @@ class Bench {
       b.tau.push_back(1.0f);
       b.weight.push_back(1.0f);
       b.age.push_back(1);
+      b.from_base.push_back(from_base);
     }
     return b;
   }

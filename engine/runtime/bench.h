@@ -14,6 +14,7 @@ struct BenchResult {
   std::string name;            // "decode", "prefill", "train", "swap", "store", "memory"
   int batch = 0, adapters = 0, threads = 0, tokens = 0;
   int answer_tokens = 0;       // train: of a sample; the rest is prompt
+  bool from_base = false;      // train: sampled by the base, so the reference needs no pass
   double tokens_per_s = 0;     // decode, prefill, train
   double microseconds = 0;     // swap: median from publish call to visible
   double worst_microseconds = 0;

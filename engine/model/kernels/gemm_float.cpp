@@ -84,26 +84,37 @@ HWY_INLINE void store_sums(const VF (&a)[sizeof...(R)], const VF (&b)[sizeof...(
    ...);
 }
 
-// out [kRows, kOutputs of kFloatStrip] = sum over k of x[k, row] w[k, output].
+// Packed rows that are multiplied with a strip [n + rank, kFloatStrip].
+struct Rows {
+  const float* packed;
+  std::int64_t rows, n;
+  const LowRank& low;
+};
+
+// out [kRows, kOutputs of kFloatStrip] = sum over k of x[k, row] w[k, output] + sum over k of low[k, row] w[n + k, output].
 template <std::size_t... R>
-HWY_NOINLINE void part_of_tile(const float* x, const float* w, std::int64_t n, float* out, std::index_sequence<R...> rows) {
+HWY_NOINLINE void part_of_tile(const float* x, std::int64_t n, const float* low, std::int64_t rank, const float* w, float* out,
+                               std::index_sequence<R...> rows) {
   VF a[] = {(static_cast<void>(R), hn::Zero(DF()))...};
   VF b[] = {(static_cast<void>(R), hn::Zero(DF()))...};
   for (std::int64_t k = 0; k < n; ++k) add_products(x + k * kFloatTile, w + k * kFloatStrip, a, b, rows);
+  w += n * kFloatStrip;
+  for (std::int64_t k = 0; k < rank; ++k) add_products(low + k * kFloatTile, w + k * kFloatStrip, a, b, rows);
   store_sums(a, b, out, rows);
 }
 
-// All rows times an unpacked strip [n, kFloatStrip], into the `outputs` first columns of out.
-void multiply_strip(const float* packed, std::int64_t rows, const float* strip, std::int64_t n, std::int64_t outputs, float* out,
-                    std::int64_t stride, bool accumulate) {
+// All rows times an unpacked strip, into the `outputs` first columns of out.
+void multiply_strip(const Rows& x, const float* strip, std::int64_t outputs, float* out, std::int64_t stride, bool accumulate) {
   alignas(64) float tile[kFloatTile * kFloatStrip];
-  for (std::int64_t first = 0; first < rows; first += kFloatTile) {
+  for (std::int64_t first = 0; first < x.rows; first += kFloatTile) {
+    const float* packed = x.packed + first * x.n;
+    const float* low = x.low.rank == 0 ? nullptr : x.low.packed + first * x.low.rank;
     for (std::int64_t r = 0; r < kFloatTile; r += kRows) {
       for (std::int64_t o = 0; o < kFloatStrip; o += kOutputs) {
-        part_of_tile(packed + first * n + r, strip + o, n, tile + r * kFloatStrip + o, std::make_index_sequence<kRows>());
+        part_of_tile(packed + r, x.n, low == nullptr ? nullptr : low + r, x.low.rank, strip + o, tile + r * kFloatStrip + o, std::make_index_sequence<kRows>());
       }
     }
-    const std::int64_t count = std::min(kFloatTile, rows - first);
+    const std::int64_t count = std::min(kFloatTile, x.rows - first);
     for (std::int64_t r = 0; r < count; ++r) {
       float* to = out + (first + r) * stride;
       const float* from = tile + r * kFloatStrip;
@@ -117,13 +128,13 @@ void multiply_strip(const float* packed, std::int64_t rows, const float* strip, 
 }
 
 void multiply_forward(const FloatMatrix& w, std::int64_t begin, std::int64_t end, const float* packed, std::int64_t rows, float* out,
-                      std::int64_t stride) {
-  const std::int64_t n = w.cols;
-  auto* strip = reinterpret_cast<float*>(thread_scratch(static_cast<std::size_t>((kFloatStrip + 4) * n) * sizeof(float)));
-  float* unpacked = strip + kFloatStrip * n;
+                      std::int64_t stride, const LowRank& low) {
+  const std::int64_t n = w.cols, depth = n + low.rank;
+  auto* strip = reinterpret_cast<float*>(thread_scratch(static_cast<std::size_t>(kFloatStrip * depth + 4 * n) * sizeof(float)));
+  float* unpacked = strip + kFloatStrip * depth;
   for (std::int64_t at = begin; at < end; at += kFloatStrip) {
     const std::int64_t count = std::min(kFloatStrip, end - at), row = w.row_begin + at;
-    if (count < kFloatStrip) std::fill_n(strip, kFloatStrip * n, 0.0f);
+    if (count < kFloatStrip) std::fill_n(strip, kFloatStrip * depth, 0.0f);
     for (std::int64_t r = 0; r < count; r += 4) {
       const std::int64_t some = std::min<std::int64_t>(4, count - r);
       dequant_panel(w.type, w.data, n, row + r, row + r + some, unpacked);
@@ -133,31 +144,36 @@ void multiply_forward(const FloatMatrix& w, std::int64_t begin, std::int64_t end
         for (std::int64_t i = 0; i < some; ++i) transpose_one(unpacked + i * n, n, strip + r + i, kFloatStrip);
       }
     }
-    multiply_strip(packed, rows, strip, n, count, out + at, stride, false);
+    for (std::int64_t r = 0; low.rank > 0 && r < count; ++r) {
+      transpose_one(low.factor + (row + r) * low.rank, low.rank, strip + n * kFloatStrip + r, kFloatStrip);
+    }
+    multiply_strip({packed, rows, n, low}, strip, count, out + at, stride, false);
   }
 }
 
 void multiply_backward(const FloatMatrix& w, std::int64_t begin, std::int64_t end, const float* packed, std::int64_t rows, float* dx,
-                       std::int64_t stride, bool accumulate) {
-  const std::int64_t n = w.row_end - w.row_begin, width = backward_columns(w.type), strips = width / kFloatStrip;
-  const std::int64_t bytes_a_row = row_bytes(w.type, w.cols);
-  auto* strip = reinterpret_cast<float*>(thread_scratch(static_cast<std::size_t>(width * (n + 1)) * sizeof(float)));
-  float* unpacked = strip + width * n;
+                       std::int64_t stride, bool accumulate, const LowRank& low) {
+  const std::int64_t n = w.row_end - w.row_begin, depth = n + low.rank, width = backward_columns(w.type);
+  const std::int64_t bytes_a_row = row_bytes(w.type, w.cols), strip_size = depth * kFloatStrip;
+  auto* strips = reinterpret_cast<float*>(thread_scratch(static_cast<std::size_t>(width * (depth + 1)) * sizeof(float)));
+  float* unpacked = strips + width * depth;
   for (std::int64_t at = begin; at < end; at += width) {
     const std::int64_t count = std::min(width, end - at);
-    if (count < width) std::fill_n(strip, width * n, 0.0f);
+    if (count < width) std::fill_n(strips, width * depth, 0.0f);
     const std::byte* block = w.data + w.row_begin * bytes_a_row + row_bytes(w.type, at);
     for (std::int64_t i = 0; i < n; ++i, block += bytes_a_row) {
       if (width == kFloatStrip) {
-        dequantize_row(w.type, block, count, strip + i * kFloatStrip);
+        dequantize_row(w.type, block, count, strips + i * kFloatStrip);
         continue;
       }
       dequantize_row(w.type, block, count, unpacked);
-      for (std::int64_t s = 0; s < strips; ++s) std::copy_n(unpacked + s * kFloatStrip, kFloatStrip, strip + (s * n + i) * kFloatStrip);
+      for (std::int64_t c = 0; c < count; c += kFloatStrip) std::copy_n(unpacked + c, kFloatStrip, strips + c * depth + i * kFloatStrip);
     }
-    for (std::int64_t s = 0; s * kFloatStrip < count; ++s) {
-      multiply_strip(packed, rows, strip + s * n * kFloatStrip, n, std::min(kFloatStrip, count - s * kFloatStrip),
-                     dx + at + s * kFloatStrip, stride, accumulate);
+    for (std::int64_t c = 0; c < count; c += kFloatStrip) {
+      const std::int64_t outputs = std::min(kFloatStrip, count - c);
+      float* strip = strips + c / kFloatStrip * strip_size;
+      for (std::int64_t i = 0; i < low.rank; ++i) std::copy_n(low.factor + i * w.cols + at + c, outputs, strip + (n + i) * kFloatStrip);
+      multiply_strip({packed, rows, n, low}, strip, outputs, dx + at + c, stride, accumulate);
     }
   }
 }
@@ -180,15 +196,15 @@ void pack_float_rows(const float* x, std::int64_t stride, std::int64_t rows, std
 }
 
 void gemm_forward(const FloatMatrix& w, std::int64_t begin, std::int64_t end, const float* packed, std::int64_t rows, float* out,
-                  std::int64_t stride) {
+                  std::int64_t stride, const LowRank& low) {
   assert(begin % kFloatStrip == 0 && w.row_begin + end <= w.row_end);
-  HWY_DYNAMIC_DISPATCH(multiply_forward)(w, begin, end, packed, rows, out, stride);
+  HWY_DYNAMIC_DISPATCH(multiply_forward)(w, begin, end, packed, rows, out, stride, low);
 }
 
 void gemm_backward(const FloatMatrix& w, std::int64_t begin, std::int64_t end, const float* packed, std::int64_t rows, float* dx,
-                   std::int64_t stride, bool accumulate) {
+                   std::int64_t stride, bool accumulate, const LowRank& low) {
   assert(begin % backward_columns(w.type) == 0 && end <= w.cols);
-  HWY_DYNAMIC_DISPATCH(multiply_backward)(w, begin, end, packed, rows, dx, stride, accumulate);
+  HWY_DYNAMIC_DISPATCH(multiply_backward)(w, begin, end, packed, rows, dx, stride, accumulate, low);
 }
 
 }  // namespace sluice

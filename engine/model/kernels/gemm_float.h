@@ -34,12 +34,19 @@ struct FloatMatrix {
 // Columns a backward strip must be cut at: 32, or the block where that is longer.
 std::int64_t backward_columns(BlockType type);
 
-// out[r, i] = x[r] . W[row_begin + i] for i in [begin, end), both multiples of kFloatStrip or the end. Packed x [rows, cols].
+// A second product that is added to the first: packed rows [rows, rank] times an f32 matrix.
+struct LowRank {
+  const float* packed = nullptr;
+  const float* factor = nullptr;  // forward: [weight rows, rank]; backward: [rank, cols]
+  std::int64_t rank = 0;
+};
+
+// out[r, i] = x[r] . W[row_begin + i] (+ low[r] . factor[row_begin + i]) for i in [begin, end), both multiples of kFloatStrip or the end. Packed x [rows, cols].
 void gemm_forward(const FloatMatrix& w, std::int64_t begin, std::int64_t end, const float* packed, std::int64_t rows, float* out,
-                  std::int64_t stride);
-// dx[r, c] = (accumulate: +=) sum over i of dy[r, i] W[row_begin + i, c], for c in [begin, end), both multiples of
+                  std::int64_t stride, const LowRank& low = {});
+// dx[r, c] = (accumulate: +=) sum over i of dy[r, i] W[row_begin + i, c] (+ over j of low[r, j] factor[j, c]), for c in [begin, end), both multiples of
 // backward_columns() or the end. Packed dy [rows, row_end - row_begin].
 void gemm_backward(const FloatMatrix& w, std::int64_t begin, std::int64_t end, const float* packed, std::int64_t rows, float* dx,
-                   std::int64_t stride, bool accumulate);
+                   std::int64_t stride, bool accumulate, const LowRank& low = {});
 
 }  // namespace sluice

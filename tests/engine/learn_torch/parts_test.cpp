@@ -9,11 +9,21 @@
 #include "engine/learn/labelled.h"
 #include "learn_torch/checkpoint.h"
 #include "learn_torch/micro_batch.h"
+#include "model/train_forward_at.h"
 
 namespace sluice {
 namespace {
 
 namespace fs = std::filesystem;
+
+// The sheet's bound for training is 0.8 GB in all; the activations of a piece are most of it.
+TEST(MicroBatch, ActivationsOfTheEmbeddedModelFitTheBudget) {
+  ModelConfig config;
+  config.layers = 30, config.hidden = 576, config.ffn = 1536, config.heads = 9, config.kv_heads = 3, config.head_dim = 64;
+  LoraConfig lora;
+  lora.rank = LearnSettings().lora.rank;
+  EXPECT_LT(activation_bytes(config, lora, LearnSettings().micro_batch_tokens, false), 560 << 20);
+}
 
 TEST(MicroBatch, CutsByLengthAndLosesNothing) {
   std::vector<RecordRow> records;

@@ -58,6 +58,7 @@ TrainBatch from_json(const json& samples) {
     r.token_ids = j["answer"].get<std::vector<std::int32_t>>();
     r.lp_full = j["lp_full"].get<std::vector<float>>();
     r.temperature = j["tau"].get<float>();
+    r.version = VersionId(1);
     records.push_back(std::move(r));
   }
   for (std::size_t i = 0; i < records.size(); ++i) {
@@ -70,7 +71,7 @@ TrainBatch from_json(const json& samples) {
 TrainBatch fresh_batch(StepRunner& head, int samples, double first_advantage = 1) {
   std::vector<RecordRow> records;
   std::vector<PackItem> items;
-  for (int i = 0; i < samples; ++i) records.push_back(testing::served(i * 7, 2 + (i * 5) % 13));
+  for (int i = 0; i < samples; ++i) records.push_back(testing::served(i * 7, 2 + (i * 5) % 13, VersionId(1)));
   for (int i = 0; i < samples; ++i) items.push_back({&records[static_cast<std::size_t>(i)], i % 2 == 0 ? first_advantage : -first_advantage, 1, 0});
   TrainBatch batch = pack(items).value();
   batch.lp_full = head.log_probs(batch).value();
@@ -188,6 +189,28 @@ TEST_F(StepRunnerTest, ANewAdapterIsTheBaseAndBMovesFirst) {
       EXPECT_NE(one.at(name), value) << name;
     }
   }
+}
+
+TEST_F(StepRunnerTest, AnswersOfTheBaseBringTheirReference) {
+  auto base = runner();
+  TrainBatch batch = fresh_batch(*base, 8);  // scored by the base
+  std::vector<StepStats> stats;
+  std::vector<std::vector<float>> after;
+  for (std::uint8_t from_base : {0, 1}) {
+    auto head = runner();
+    ASSERT_TRUE(head->load(data("golden/tiny-lora")).ok());
+    batch.from_base.assign(8, from_base);
+    LearnSettings s = settings();
+    s.loss.kl_beta = 1;
+    stats.push_back(head->step(batch, s).value());
+    after.push_back(head->log_probs(batch).value());
+  }
+  EXPECT_GT(std::abs(stats[0].kl_base), 1e-3);
+  EXPECT_NEAR(stats[1].kl_base, stats[0].kl_base, 1e-5);
+  EXPECT_NEAR(stats[1].grad_norm / stats[0].grad_norm, 1, 1e-5);
+  for (std::size_t t = 0; t < after[0].size(); ++t) EXPECT_NEAR(after[1][t], after[0][t], 1e-3);
+  EXPECT_GT(stats[0].reference_seconds, 0);
+  EXPECT_EQ(stats[1].reference_seconds, 0) << "no pass of the base";
 }
 
 TEST_F(StepRunnerTest, AcceptedTokensBecomeLikelierAndRejectedOnesLess) {

@@ -7,6 +7,9 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "engine/model/kernels/random_blocks.h"
 #include "engine/model/kernels/targets.h"
@@ -21,16 +24,17 @@ std::vector<float> packed(const std::vector<float>& x, std::int64_t rows, std::i
   return out;
 }
 
-std::vector<float> forward(const FloatMatrix& w, const std::vector<float>& x, std::int64_t rows) {
+std::vector<float> forward(const FloatMatrix& w, const std::vector<float>& x, std::int64_t rows, const LowRank& low = {}) {
   const std::int64_t n = w.row_end - w.row_begin;
   std::vector<float> out(static_cast<std::size_t>(rows * n), std::numeric_limits<float>::quiet_NaN());
-  gemm_forward(w, 0, n, packed(x, rows, w.cols).data(), rows, out.data(), n);
+  gemm_forward(w, 0, n, packed(x, rows, w.cols).data(), rows, out.data(), n, low);
   return out;
 }
 
-std::vector<float> backward(const FloatMatrix& w, const std::vector<float>& dy, std::int64_t rows, bool accumulate) {
+std::vector<float> backward(const FloatMatrix& w, const std::vector<float>& dy, std::int64_t rows, bool accumulate,
+                            const LowRank& low = {}) {
   std::vector<float> out(static_cast<std::size_t>(rows * w.cols), accumulate ? 1.0f : std::numeric_limits<float>::quiet_NaN());
-  gemm_backward(w, 0, w.cols, packed(dy, rows, w.row_end - w.row_begin).data(), rows, out.data(), w.cols, accumulate);
+  gemm_backward(w, 0, w.cols, packed(dy, rows, w.row_end - w.row_begin).data(), rows, out.data(), w.cols, accumulate, low);
   return out;
 }
 
@@ -40,6 +44,37 @@ void expect_sum(float got, std::int64_t terms, const Term& term, double start = 
   double sum = start, size = std::fabs(start);
   for (std::int64_t i = 0; i < terms; ++i) sum += term(i), size += std::fabs(term(i));
   ASSERT_NEAR(static_cast<double>(got), sum, 2e-6 * size + 1e-7);
+}
+
+// An adapter's part is added up with the rest: the difference to the product without it is the small product alone.
+TEST(GemmFloat, AddsALowRankProduct) {
+  const std::int64_t all = 70, cols = 512, rows = 25, rank = 5;
+  for (const BlockType type : {BlockType::kQ4_1, BlockType::kQ6_K}) {
+    const auto matrix = random_matrix(type, all, cols, 1);
+    const FloatMatrix w{type, matrix.data(), cols, 0, all};
+    const auto x = random_floats(rows * cols, 2), dy = random_floats(rows * all, 3), low = random_floats(rows * rank, 4);
+    const auto b = random_floats(all * rank, 5), a = random_floats(rank * cols, 6);
+    on_every_target([&] {
+      const auto small = packed(low, rows, rank);
+      const auto y = forward(w, x, rows), more_y = forward(w, x, rows, {small.data(), b.data(), rank});
+      const auto dx = backward(w, dy, rows, false), more_dx = backward(w, dy, rows, false, {small.data(), a.data(), rank});
+      for (std::int64_t r = 0; r < rows; ++r) {
+        const auto expect_added = [&](float with, float without, const auto& factor) {
+          double sum = without;
+          for (std::int64_t j = 0; j < rank; ++j) sum += static_cast<double>(low[static_cast<std::size_t>(r * rank + j)]) * factor(j);
+          ASSERT_NEAR(static_cast<double>(with), sum, 1e-5 * (20 + std::fabs(static_cast<double>(without))));
+        };
+        for (std::int64_t i = 0; i < all; ++i) {
+          const auto at = static_cast<std::size_t>(r * all + i);
+          expect_added(more_y[at], y[at], [&](std::int64_t j) { return static_cast<double>(b[static_cast<std::size_t>(i * rank + j)]); });
+        }
+        for (std::int64_t c = 0; c < cols; ++c) {
+          const auto at = static_cast<std::size_t>(r * cols + c);
+          expect_added(more_dx[at], dx[at], [&](std::int64_t j) { return static_cast<double>(a[static_cast<std::size_t>(j * cols + c)]); });
+        }
+      }
+    });
+  }
 }
 
 // Rows with and without a rest of a tile, weight rows and columns with and without a rest of a strip.
