@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "learn/settings.h"
 #include "model/model_file.h"
 #include "model/transformer.h"
 #include "text/tokenizer_json.h"
@@ -145,10 +146,10 @@ Result<std::int64_t> estimate_memory(const std::string& path, std::int64_t kv_to
   SLUICE_ASSIGN_OR_RETURN(const ModelFile file, open_model_file(path));
   const ModelConfig& config = file.config;
   const std::int64_t kv = kv_tokens * 2 * config.layers * config.kv_size() * static_cast<std::int64_t>(sizeof(float));
-  // Activations of a training micro-batch, adapter with gradient and moments, panels, the program: learning.md §9.
-  const std::int64_t training = 2048 * (static_cast<std::int64_t>(config.layers) * config.hidden + 12 * config.ffn) *
-                                static_cast<std::int64_t>(sizeof(float));
-  constexpr std::int64_t kProgram = 200 << 20;
+  // Activations of a training micro-batch: learning.md §9.
+  const std::int64_t block_floats = 4 * config.hidden + 2 * (config.q_size() + config.kv_size()) + 3 * config.ffn;
+  const std::int64_t training = LearnSettings().micro_batch_tokens * config.layers * block_floats * static_cast<std::int64_t>(sizeof(float));
+  constexpr std::int64_t kProgram = 200 << 20;  // with adapter, gradient, moments
   return file.bytes + kv + training + kProgram;
 }
 
