@@ -31,8 +31,6 @@ LowRank low_rank(const AdapterPart& part) {
 
 }  // namespace
 
-std::int64_t panel_rows(const WeightMatrix& w) { return std::clamp<std::int64_t>(kPanelValues / w.cols, 1, w.rows); }
-
 at::Tensor dequantised_panel(const WeightMatrix& w, std::int64_t begin, std::int64_t end) {
   thread_local at::Tensor scratch;
   const std::int64_t n = (end - begin) * w.cols;

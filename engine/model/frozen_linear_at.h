@@ -14,8 +14,6 @@ namespace sluice {
 
 // Rows [begin, end) of w in f32, [end - begin, cols]; valid until this thread's next panel.
 at::Tensor dequantised_panel(const WeightMatrix& w, std::int64_t begin, std::int64_t end);
-// Rows of w that fill a panel.
-std::int64_t panel_rows(const WeightMatrix& w);
 
 // Rows of f32 laid out for the products below.
 struct PackedRows {
