@@ -48,6 +48,7 @@ struct TrainerCallbacks {
   std::function<void(VersionId)> on_candidate;            // bytes and row are durable
   std::function<void(const std::string& text, const std::string& link)> on_notice;  // for people: brakes, failures
   std::function<void()> on_bound;                         // reached max_ahead, once per arrival
+  std::function<void(bool works)> on_step;                // a step begins (true), or has ended: cores are wanted, or free
 };
 
 struct TrainerOptions {

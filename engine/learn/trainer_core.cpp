@@ -112,9 +112,16 @@ Result<Work> TrainerCore::drop(FormedBatch& formed) {
   return Work::kDone;
 }
 
+Result<StepStats> TrainerCore::run_step(const TrainBatch& tensors, const LearnSettings& settings) {
+  if (callbacks_.on_step) callbacks_.on_step(true);
+  auto stats = runner_.step(tensors, settings);
+  if (callbacks_.on_step) callbacks_.on_step(false);
+  return stats;
+}
+
 Result<TrainerCore::Outcome> TrainerCore::train(const BatchRow& batch, const TrainBatch& tensors, double length_bias) {
   Outcome out;
-  SLUICE_ASSIGN_OR_RETURN(out.stats, runner_.step(tensors, options_.settings));
+  SLUICE_ASSIGN_OR_RETURN(out.stats, run_step(tensors, options_.settings));
   fault_point("step_done");
   if (!out.stats.skipped) ++head_step_;
   last_batch_ = batch.id.value;

@@ -76,6 +76,7 @@ class TrainerCore {
   // visible_tokens() of a record that trained: by the labels that it trained on.
   std::size_t visible_when_used(const RecordRow& record) const;
   Result<Work> drop(FormedBatch& formed);
+  Result<StepStats> run_step(const TrainBatch& tensors, const LearnSettings& settings);
   Result<Outcome> train(const BatchRow& batch, const TrainBatch& tensors, double length_bias);
   Status finish(Outcome& outcome, const BatchRow& batch);
   Status maybe_candidate(StepId step, VersionId reserved);

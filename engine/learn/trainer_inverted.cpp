@@ -105,7 +105,7 @@ Result<StepId> TrainerCore::inverted_step(const std::vector<Used>& picked, Versi
   settings.loss.objective = Objective::kReinforce;
   settings.loss.too_far_low = 0;
   settings.loss.too_far_high = std::numeric_limits<double>::infinity();
-  SLUICE_ASSIGN_OR_RETURN(const StepStats stats, runner_.step(tensors, settings));
+  SLUICE_ASSIGN_OR_RETURN(const StepStats stats, run_step(tensors, settings));
   StepRow row;
   row.session = options_.session;
   row.batch = batch.id;

@@ -31,6 +31,7 @@ class TransformerContext final : public ModelContext {
   int exact_rows() const override { return kIntegerRows; }
   void flush() override { cache_.flush(); }
   KvUsage usage() const override { return cache_.usage(); }
+  void limit_threads(int threads) override { pool_.limit(threads); }
 
  private:
   struct Open {

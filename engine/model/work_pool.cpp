@@ -41,13 +41,20 @@ void WorkPool::wait_for_zero(const std::atomic<std::int64_t>& left) {
 
 WorkPool::WorkPool(int threads) {
   for (int worker = 1; worker < threads; ++worker) helpers_.emplace_back([this, worker] { help(worker); });
+  limit(threads);
 }
 
 WorkPool::~WorkPool() {
   stop_.store(true);
+  limit(threads());
   job_.fetch_add(1);
   job_.notify_all();
   for (std::thread& t : helpers_) t.join();
+}
+
+void WorkPool::limit(int threads) {
+  const int wanted = std::clamp(threads, 1, this->threads());
+  if (limit_.exchange(wanted) != wanted) limit_.notify_all();
 }
 
 void WorkPool::share(std::int64_t n, std::int64_t piece, Call call, const void* fn) {
@@ -92,6 +99,10 @@ void WorkPool::help(int worker) {
     }
     seen = job;
     if (stop_.load()) return;
+    if (const int limit = limit_.load(); worker >= limit) {
+      limit_.wait(limit);
+      continue;
+    }
     std::uint32_t state = state_.load(std::memory_order_acquire);
     while ((state & kOpen) != 0) {
       if (!state_.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel)) continue;

@@ -4,7 +4,7 @@
 // generation fell to a tenth). Here pieces are claimed one by one, and the caller works too: a helper that does not run
 // takes nothing, so nobody waits for it.
 //
-// run() is called by one thread at a time; results must not depend on which thread takes which piece.
+// run() is called by one thread at a time; results must not depend on which thread takes which piece. limit(): any thread.
 #pragma once
 
 #include <algorithm>
@@ -24,6 +24,8 @@ class WorkPool {
   WorkPool& operator=(const WorkPool&) = delete;
 
   int threads() const { return static_cast<int>(helpers_.size()) + 1; }
+  // From the next run on, so many of threads() may work, the caller first; others leave their cores to whoever needs them.
+  void limit(int threads);
 
   // Calls fn(begin, end, worker) for pieces that cover [0, n), of at least `grain` items (but for the last), each once;
   // returns when all are done. worker: 0 .. threads() - 1, never in two calls at a time. An exception of fn is thrown
@@ -53,7 +55,7 @@ class WorkPool {
   template <class Fn>
   void run_pieces(std::int64_t n, std::int64_t piece, const Fn& fn) {
     if (n <= 0) return;
-    if (helpers_.empty() || n <= piece) {
+    if (limit_.load(std::memory_order_relaxed) == 1 || n <= piece) {
       fn(std::int64_t{0}, n, 0);
       return;
     }
@@ -78,6 +80,7 @@ class WorkPool {
   std::atomic<std::uint32_t> state_{0};  // kOpen while helpers may enter, plus how many are inside
   std::atomic<std::uint32_t> job_{0};    // counts jobs; idle helpers sleep on it
   std::atomic<bool> stop_{false};
+  std::atomic<int> limit_{1};  // helpers beyond it sleep on it
   std::atomic<bool> failed_{false};
   std::exception_ptr failure_;  // written by whoever set failed_
 

@@ -145,6 +145,8 @@ class ModelContext {
   // No later open() finds anything that was cached before, open sequences' positions included.
   virtual void flush() = 0;
   virtual KvUsage usage() const = 0;
+  // From the next step on, at most so many of ContextOptions::threads work. Changes no result.
+  virtual void limit_threads(int threads) = 0;
 };
 
 struct ContextOptions {

@@ -23,14 +23,15 @@ std::string cpu_name() {
 const char* program_version() { return SLUICE_VERSION; }
 
 std::string conditions_json(const ModelInfo& model, const RuntimeOptions& options, int half_cores) {
+  const unsigned cores = std::thread::hardware_concurrency();
   const nlohmann::json json = {
       {"program", program_version()},
       {"model", model.name},
       {"quantisation", model.quantisation},
       {"model_hash", model.content_hash.substr(0, 16)},
       {"cpu", cpu_name()},
-      {"cores", std::thread::hardware_concurrency()},
-      {"engine_threads", options.engine_threads > 0 ? options.engine_threads : half_cores},
+      {"cores", cores},
+      {"engine_threads", options.engine_threads > 0 ? options.engine_threads : cores},
       {"trainer_threads", options.trainer_threads > 0 ? options.trainer_threads : half_cores},
   };
   return json.dump();

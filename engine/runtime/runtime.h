@@ -32,7 +32,7 @@ struct RuntimeOptions {
   bool behind_proxy = false;
   std::vector<int> editor_ports;
   std::vector<std::string> aliases = {"sluice"};  // further names of whatever version serves
-  int engine_threads = 0;              // 0 = half the cores, at least 1
+  int engine_threads = 0;              // 0 = all cores, half of them while a training step is made
   int trainer_threads = 0;             // 0 = half the cores, at least 1
   std::int64_t kv_tokens = 16384;
   bool discard_at_bound = false;       // nobody is there to ask at a plateau: back to the version in service (learning.md §8)

@@ -15,7 +15,9 @@ std::string session_key(SessionId session, const char* what) {
   return "session." + std::to_string(session.value) + "." + what;
 }
 
-int half_the_cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / 2); }
+int all_cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+
+int half_the_cores() { return std::max(1, all_cores() / 2); }
 
 Runtime::Impl::Impl(RuntimeOptions o, Log& l, std::unique_ptr<Store> s)
     : options(std::move(o)),
@@ -132,7 +134,7 @@ Status Runtime::Impl::build_serving(LoadedSystem system) {
                                             [this](VersionId v) { return store->adapter_folder(v); });
   EngineOptions engine;
   engine.context.kv_tokens = options.kv_tokens;
-  engine.context.threads = options.engine_threads > 0 ? options.engine_threads : half_the_cores();
+  engine.context.threads = options.engine_threads > 0 ? options.engine_threads : all_cores();
   s->engine = std::make_unique<Engine>(s->system.model, *s->slots, engine, log);
   s->service = std::make_unique<CompletionService>(*s->engine, s->system.tokenizer, s->system.chat_template, store.get(),
                                                    [this](VersionId v) { return name_of(v); }, Clock::system());

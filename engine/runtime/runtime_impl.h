@@ -152,6 +152,7 @@ class Runtime::Impl {
 // Name of a stored value that belongs to a session.
 std::string session_key(SessionId session, const char* what);
 // Half the cores, at least one.
+int all_cores();
 int half_the_cores();
 
 }  // namespace sluice

@@ -80,6 +80,7 @@ Status Session::open_trainer() {
     if (evaluator_) evaluator_->notify();
   };
   callbacks.on_notice = callbacks_.on_notice;
+  callbacks.on_step = parts_.on_training;
   callbacks.on_bound = [this] {
     if (callbacks_.on_notice) {
       callbacks_.on_notice("The head is " + std::to_string(recipe_.learn.max_ahead) +

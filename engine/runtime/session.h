@@ -34,6 +34,7 @@ struct SessionParts {
   std::string server_url;      // where the driver sends its requests
   std::string api_key;
   int trainer_threads = 1;
+  std::function<void(bool works)> on_training;  // a training step begins, or has ended; from the trainer's thread
   // At max_ahead with nothing proven and nothing left to measure: back to the version in service by itself, where nobody
   // is there to ask (learning.md §8).
   bool discard_at_bound = false;

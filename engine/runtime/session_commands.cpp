@@ -33,6 +33,9 @@ Result<SessionParts> Runtime::Impl::session_parts(bool live_only) const {
   parts.log = &log;
   parts.discard_at_bound = options.discard_at_bound;
   parts.trainer_threads = options.trainer_threads > 0 ? options.trainer_threads : half_the_cores();
+  if (options.engine_threads == 0) {
+    parts.on_training = [engine = s->engine.get()](bool works) { engine->limit_threads(works ? half_the_cores() : all_cores()); };
+  }
   if (!options.api_keys.empty()) parts.api_key = std::string(api_key_text(options.api_keys.front()));
   MutexLock lock(mu);
   parts.server_url = own_url;

@@ -21,6 +21,7 @@ Engine::Impl::Impl(std::shared_ptr<const Model> model, AdapterSlots& slots, cons
       context_length_(static_cast<int>(std::min<std::int64_t>(model_->info().context_length, options.context.kv_tokens))),
       scheduler_(options.max_running, options.reserved_for_live),
       budget_(options.prefill_chunk, std::chrono::duration<double>(options.step_target).count()),
+      thread_limit_(options.context.threads),
       rate_(now()),
       ends_(now()),
       thread_([this] { run(); }) {}
@@ -188,6 +189,7 @@ Status Engine::flush() { return impl_->flush(); }
 Status Engine::sleep(bool weights) { return impl_->sleep(weights); }
 Status Engine::wake() { return impl_->wake(); }
 ServeState Engine::state() const { return impl_->state(); }
+void Engine::limit_threads(int threads) { impl_->limit_threads(threads); }
 void Engine::cancel_all() { impl_->cancel_all(); }
 void Engine::stop() { impl_->stop(); }
 

@@ -48,6 +48,9 @@ class Engine final : public Generator {
   Status wake();  // restored as at start, and ready. On an error it stays asleep.
   ServeState state() const;
 
+  // From the next step on, at most so many of EngineOptions::context.threads work: the others leave their cores to a trainer.
+  void limit_threads(int threads);
+
   void cancel_all();   // every running and waiting request ends with kCancelled
   void stop();         // refuses new requests, cancels all, joins the thread; idempotent
 

@@ -3,6 +3,7 @@
 // engine's thread is in engine_loop.cpp (what runs) and engine_step.cpp (a step and what came of it).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -45,6 +46,7 @@ class Engine::Impl {
   Status sleep(bool weights) SLUICE_EXCLUDES(mu_);
   Status wake() SLUICE_EXCLUDES(mu_);
   ServeState state() const SLUICE_EXCLUDES(mu_);
+  void limit_threads(int threads) { thread_limit_.store(threads, std::memory_order_relaxed); }
   void cancel_all();
   void stop() SLUICE_EXCLUDES(mu_, stop_mu_);
 
@@ -118,6 +120,8 @@ class Engine::Impl {
   std::vector<Sequence*> growing_;
   GeneratorStats counted_;  // its counters alone
   std::int64_t step_tokens_ = 0, step_ends_ = 0;
+
+  std::atomic<int> thread_limit_;  // of those of the context
 
   mutable Mutex mu_;
   CondVar work_, command_done_;

@@ -76,6 +76,7 @@ class TimedModel final : public Model {
     int exact_rows() const override { return inner_->exact_rows(); }
     void flush() override { inner_->flush(); }
     KvUsage usage() const override { return inner_->usage(); }
+    void limit_threads(int threads) override { inner_->limit_threads(threads); }
 
    private:
     const std::unique_ptr<ModelContext> inner_;

@@ -183,6 +183,7 @@ class FakeContext final : public ModelContext {
   }
 
   int exact_rows() const override { return kFakeExactRows; }
+  void limit_threads(int threads) override { options_.threads = threads; }
   void flush() override {
     check_thread();
     prefixes_.clear();
@@ -237,6 +238,7 @@ class FakeContext final : public ModelContext {
   FakeStep describe(const StepInput& input) const {
     FakeStep step;
     step.number = steps_;
+    step.threads = options_.threads;
     for (const StepItem& item : input.items) {
       const auto it = sequences_.find(item.sequence.value);
       require(it != sequences_.end(), "step() with a sequence that is not open");
@@ -312,7 +314,7 @@ class FakeContext final : public ModelContext {
   }
 
   const FakeModelOptions& model_;
-  const ContextOptions options_;
+  ContextOptions options_;
   std::thread::id thread_;
   std::map<std::int64_t, Sequence> sequences_;
   std::deque<Prefix> prefixes_;

@@ -34,6 +34,7 @@ struct FakeStep {
   std::int64_t number = 0;  // from 1
   int prefill_tokens = 0;   // fed by items of more than one token or without a sample before
   int decode_items = 0;
+  int threads = 0;                  // that may work
   std::vector<VersionId> versions;  // one per item
 };
 

@@ -65,6 +65,7 @@ class TrainerCoreTest : public ::testing::Test {
     callbacks.on_candidate = [this](VersionId v) { candidates_.push_back(v); };
     callbacks.on_notice = [this](const std::string& text, const std::string&) { notices_.push_back(text); };
     callbacks.on_bound = [this] { ++bounds_; };
+    callbacks.on_step = [this](bool works) { told_ += works ? "(" : ")"; };
     core_ = std::make_unique<TrainerCore>(*store_, runner_, options, callbacks);
     return core_->restore();
   }
@@ -127,6 +128,7 @@ class TrainerCoreTest : public ::testing::Test {
   std::vector<VersionId> candidates_;
   std::vector<std::string> notices_;
   int bounds_ = 0;
+  std::string told_;  // of steps: ( begins, ) has ended
   int number_ = 0;
 };
 
@@ -227,6 +229,22 @@ TEST_F(TrainerCoreTest, RejectReturnsTheHeadToTheIncumbent) {
   serve_mixed(8, candidates_[0]);
   work_all();
   EXPECT_EQ(store_->version(candidates_.at(2))->parent, candidates_[0]);
+}
+
+// Cores go by it.
+TEST_F(TrainerCoreTest, SaysWhenAStepBeginsAndThatItHasEnded) {
+  serve_mixed(8);
+  work_all();
+  EXPECT_EQ(told_, "()()");
+  ASSERT_TRUE(core_->train_inverted("deliberately bad").ok());
+  EXPECT_EQ(told_, "()()()()()");
+  serve_mixed(4);
+  runner_.before_step = [this](int) {
+    EXPECT_EQ(told_.back(), '(');
+    return unavailable("a test fails it");
+  };
+  EXPECT_FALSE(core_->work().ok());
+  EXPECT_EQ(told_, "()()()()()()");
 }
 
 TEST_F(TrainerCoreTest, DecisionsOfOtherLinesLeaveTheHeadAlone) {

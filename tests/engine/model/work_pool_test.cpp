@@ -36,6 +36,28 @@ TEST(WorkPool, UsesMoreThanOneThread) {
   EXPECT_EQ(pool.threads(), 2);
 }
 
+TEST(WorkPool, ALimitKeepsHelpersAwayUntilItIsLifted) {
+  WorkPool pool(3);
+  for (int round = 0; round < 200; ++round) {
+    const int limit = 1 + round % 3;
+    pool.limit(limit);
+    std::atomic<int> sum{0};
+    pool.run(64, 1, [&](std::int64_t begin, std::int64_t end, int worker) {
+      EXPECT_LT(worker, limit);
+      sum += static_cast<int>(end - begin);
+    });
+    EXPECT_EQ(sum, 64);
+  }
+  pool.limit(100);
+  std::atomic<int> inside{0};
+  pool.run(3, 1, [&](std::int64_t, std::int64_t, int) {  // a piece ends only when each of the three has one
+    ++inside;
+    while (inside < 3) std::this_thread::yield();
+  });
+  EXPECT_EQ(inside, 3);
+  pool.limit(1);  // ends while helpers sleep
+}
+
 TEST(WorkPool, OneThreadAndSmallWorkStayWithTheCaller) {
   const auto here = std::this_thread::get_id();
   WorkPool one(1), two(2);

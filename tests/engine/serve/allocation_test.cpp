@@ -63,6 +63,7 @@ class SteadyModel final : public Model {
     int exact_rows() const override { return 8; }
     void flush() override {}
     KvUsage usage() const override { return {}; }
+    void limit_threads(int) override {}
 
    private:
     std::int64_t handles_ = 0;

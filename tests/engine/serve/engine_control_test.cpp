@@ -197,6 +197,30 @@ class HandClock final : public Clock {
   std::atomic<std::int64_t> ms_{1'000'000};
 };
 
+TEST(EngineControl, ALimitOfThreadsHoldsFromTheNextStepOn) {
+  Gated g;
+  StepLog log;
+  g.options.on_step = [&](const FakeStep& step) {
+    log.add(step);
+    return g.gate.pass();
+  };
+  EngineOptions options;
+  options.context.threads = 4;
+  EngineUnderTest t(g.options, options);
+  ResponseHandle answer = t.submit(request("works", 12));
+  g.gate.wait_arrived(1);
+  t.engine->limit_threads(2);
+  g.gate.allow(2);
+  g.gate.wait_arrived(3);
+  t.engine->limit_threads(4);
+  g.gate.open();
+  EXPECT_EQ(drain(answer).ids, fake_answer(kBaseVersion, fake_tokens("works"), 12));
+  std::vector<int> threads;
+  for (const FakeStep& step : log.steps()) threads.push_back(step.threads);
+  ASSERT_GE(threads.size(), 4u);
+  EXPECT_EQ((std::vector<int>(threads.begin(), threads.begin() + 4)), (std::vector<int>{4, 2, 2, 4}));
+}
+
 TEST(EngineControl, AResponseThatNobodyReadsIsCancelledAndDelaysNobody) {
   HandClock clock;
   Gated g;
