@@ -5,6 +5,7 @@
 #include <chrono>
 #include <deque>
 #include <exception>
+#include <utility>
 
 #include "learn_torch/step_runner.h"
 #include "base/seeds.h"
@@ -81,12 +82,9 @@ Status Session::open_trainer() {
   };
   callbacks.on_notice = callbacks_.on_notice;
   callbacks.on_step = parts_.on_training;
-  callbacks.on_bound = [this] {
-    if (callbacks_.on_notice) {
-      callbacks_.on_notice("The head is " + std::to_string(recipe_.learn.max_ahead) +
-                               " steps ahead of the version in service: training waits for the gate. Where the gate holds "
-                               "every candidate, promote or reject one by hand.", "");
-    }
+  callbacks.on_bound = [this] {  // common while a candidate is measured
+    parts_.log->info("session", "The head is " + std::to_string(recipe_.learn.max_ahead) +
+                                    " steps ahead of the version in service: training waits for the gate.");
   };
   SLUICE_ASSIGN_OR_RETURN(trainer_, Trainer::open(*parts_.store, *runner_, trainer, callbacks));
   return {};
@@ -127,7 +125,7 @@ void Session::start(bool paused) {
   trainer_->start(paused || frozen);
   evaluator_->start(paused);
   if (driver_) driver_->start(paused);
-  if (driver_ || parts_.discard_at_bound) minder_ = std::thread([this] { mind(); });
+  minder_ = std::thread([this] { mind(); });
 }
 
 void Session::pause() {
@@ -253,21 +251,23 @@ bool Session::stream_through() {
 }
 
 void Session::leave_plateau() {
-  if (!parts_.discard_at_bound) return;
   {
     MutexLock lock(mu_);
     if (paused_ || learning_frozen_) return;
   }
+  if (trainer_->status().state != TrainerState::kAtBound) plateau_told_ = false;
   // Looked at before and after the gate: a verdict that came between the looks is still in the trainer's queue.
   const auto at_bound = [this] {
     return trainer_->wait_idle(Clock::system().steady()) && trainer_->status().state == TrainerState::kAtBound;
   };
   if (!at_bound() || !evaluator_->wait_idle(Clock::system().steady()) || !at_bound()) return;
+  if (std::exchange(plateau_told_, !parts_.discard_at_bound)) return;
   if (callbacks_.on_notice) {
-    callbacks_.on_notice("The gate proved none of the candidates of " + std::to_string(recipe_.learn.max_ahead) +
-                             " steps: the head goes back to the version in service.", "");
+    callbacks_.on_notice("The gate proved none of the candidates of " + std::to_string(recipe_.learn.max_ahead) + " steps: " +
+                             (parts_.discard_at_bound ? "the head goes back to the version in service."
+                                                      : "training waits until you promote or reject one by hand."), "");
   }
-  trainer_->discard();
+  if (parts_.discard_at_bound) trainer_->discard();
 }
 
 void Session::finish() {

@@ -118,6 +118,7 @@ class Session {
   std::unique_ptr<Driver> driver_;    // null when live only
 
   std::thread minder_;
+  bool plateau_told_ = false;  // the minder's own
   std::atomic<bool> stopping_{false};
   std::atomic<bool> stopped_{false};
   std::atomic<bool> finished_{false};
