@@ -231,18 +231,12 @@ TEST_F(ErrorsTest, ConflictsOfLabels) {
 
 TEST_F(ErrorsTest, AnOpenRecord) {
   start(gated());
-  json body = prompt("p");
-  body["stream"] = true;
-  const int fd = open_post("/v1/completions", body);
-  gate_.allow(2);
-  const std::string head = read_until(fd, "\r\n\r\n");
-  const auto at = head.find("rec_");
-  ASSERT_NE(at, std::string::npos) << head;
-  const Got open = label(head.substr(at, 30), "accept");
+  const OpenAnswer begun = open_answer(2);
+  const Got open = label(begun.record, "accept");
   expect_error(open, 409, "conflict_error", "record_open", "record_id");
   EXPECT_EQ(open.header("Retry-After"), "1");
   gate_.open();
-  ::close(fd);
+  ::close(begun.fd);
 }
 
 TEST_F(ErrorsTest, ConflictsOfOperators) {

@@ -306,6 +306,22 @@ class HttpTest : public ::testing::Test {
     while (out.find(end) == std::string::npos && ::recv(fd, &c, 1, 0) == 1) out += c;
     return out;
   }
+  // A streamed answer of a gated model that has begun and is held after `steps`: its connection, for the test to close, and
+  // its record.
+  struct OpenAnswer {
+    int fd = -1;
+    std::string record;
+  };
+  OpenAnswer open_answer(int steps) {
+    json body = prompt("p");
+    body["stream"] = true;
+    const int fd = open_post("/v1/completions", body);
+    gate_.allow(steps);
+    const std::string head = read_until(fd, "\r\n\r\n");
+    const auto at = head.find("rec_");
+    if (at == std::string::npos) ADD_FAILURE() << head;
+    return {fd, at == std::string::npos ? "" : head.substr(at, 30)};
+  }
   std::string del(const std::string& path) const {
     return raw("DELETE " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
   }

@@ -89,18 +89,12 @@ TEST_F(RecordsTest, WhatTrainedIsSaidWithTheVersionsThatLearntFromIt) {
 
 TEST_F(RecordsTest, AnOpenAnswerIsNotForgottenYet) {
   start(gated());
-  json body = prompt("p");
-  body["stream"] = true;
-  const int fd = open_post("/v1/completions", body);
-  gate_.allow(1);
-  const std::string head = read_until(fd, "\r\n\r\n");
-  const auto at = head.find("rec_");
-  ASSERT_NE(at, std::string::npos) << head;
-  const Got g = post("/sluice/v1/records/" + head.substr(at, 30) + "/redact", json::object());
+  const OpenAnswer begun = open_answer(1);
+  const Got g = post("/sluice/v1/records/" + begun.record + "/redact", json::object());
   EXPECT_EQ(g.code(), "record_open");
   EXPECT_EQ(g.header("Retry-After"), "1");
   gate_.open();
-  ::close(fd);
+  ::close(begun.fd);
 }
 
 }  // namespace

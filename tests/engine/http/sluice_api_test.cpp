@@ -96,19 +96,13 @@ TEST_F(SluiceApiTest, LabelsCanBeTakenBack) {
 
 TEST_F(SluiceApiTest, FeedbackOnAnOpenAnswerMayBeSentAgain) {
   start(gated());
-  json body = prompt("p");
-  body["stream"] = true;
-  const int fd = open_post("/v1/completions", body);
-  gate_.allow(2);
-  const std::string head = read_until(fd, "\r\n\r\n");
-  const auto at = head.find("rec_");
-  ASSERT_NE(at, std::string::npos) << head;
-  const Got g = label({{"record_id", head.substr(at, 30)}, {"kind", "accept"}});
+  const OpenAnswer begun = open_answer(2);
+  const Got g = label({{"record_id", begun.record}, {"kind", "accept"}});
   EXPECT_EQ(g.status, 409);
   EXPECT_EQ(g.code(), "record_open");
   EXPECT_EQ(g.header("Retry-After"), "1");
   gate_.open();
-  ::close(fd);
+  ::close(begun.fd);
 }
 
 TEST_F(SluiceApiTest, RecordsPageAndShow) {
