@@ -26,6 +26,7 @@ import llama_cpp
 ROOT = Path(__file__).resolve().parents[2]
 PROMPT, WARM, TOKENS = 32, 4, 144  # as `sluice-headless bench decode`
 BATCHES = (1, 4, 8)
+CHUNK = 512  # prompt tokens a call, on both sides
 TYPES = {"Q4_0": 2, "Q4_1": 3, "Q8_0": 7, "Q5_0": 8, "Q5_1": 9, "Q4_K_M": 15, "Q5_K_M": 17, "Q6_K": 18}  # enum llama_ftype
 
 
@@ -60,7 +61,7 @@ class Peer:
 
     def context(self, batch, tokens):
         params = llama_cpp.llama_context_default_params()
-        params.n_ctx, params.n_batch, params.n_ubatch = batch * tokens, 512, 512
+        params.n_ctx, params.n_batch, params.n_ubatch = batch * tokens, CHUNK, CHUNK
         params.n_threads = params.n_threads_batch = self.threads
         params.n_seq_max = batch
         ctx = llama_cpp.llama_new_context_with_model(self.model, params)
@@ -81,7 +82,7 @@ class Peer:
 
     def decode(self, n):
         ctx = self.context(n, 256)
-        batch = llama_cpp.llama_batch_init(512, 0, n)
+        batch = llama_cpp.llama_batch_init(CHUNK, 0, n)
         for s in range(n):
             self.feed(ctx, batch, [(t, i, s, i == PROMPT - 1) for i, t in enumerate(self.prompt(PROMPT, s))])
         begin = 0.0
@@ -97,14 +98,15 @@ class Peer:
 
     def prefill(self, n):
         ctx = self.context(1, n)
-        batch = llama_cpp.llama_batch_init(512, 0, 1)
+        batch = llama_cpp.llama_batch_init(CHUNK, 0, 1)
         rates = []
-        for turn in range(4):
+        for turn in range(4 if n <= CHUNK else 2):  # the first does not count
             rows = [(t, i, 0, i == n - 1) for i, t in enumerate(self.prompt(n, turn))]
             llama_cpp.llama_memory_clear(llama_cpp.llama_get_memory(ctx), True)
             begin = time.perf_counter()
-            self.feed(ctx, batch, rows)
-            llama_cpp.llama_get_logits_ith(ctx, n - 1)
+            for at in range(0, n, CHUNK):
+                self.feed(ctx, batch, rows[at:at + CHUNK])
+            llama_cpp.llama_get_logits_ith(ctx, (n - 1) % CHUNK)
             rates.append(n / (time.perf_counter() - begin))
         llama_cpp.llama_batch_free(batch)
         llama_cpp.llama_free(ctx)
@@ -133,8 +135,9 @@ def compare(args, model):
             for n in BATCHES:
                 theirs.setdefault(f"decode batch {n}", []).append(peer.decode(n))
         if args.only != "decode":
-            mine.setdefault("prefill 512", []).append(ours(args, model, "prefill")[0]["tokens_per_s"])
-            theirs.setdefault("prefill 512", []).append(peer.prefill(512))
+            for event in ours(args, model, "prefill"):
+                mine.setdefault(f"prefill {event['tokens']}", []).append(event["tokens_per_s"])
+                theirs.setdefault(f"prefill {event['tokens']}", []).append(peer.prefill(event["tokens"]))
     peer.close()
     rows = []
     for name, values in mine.items():
