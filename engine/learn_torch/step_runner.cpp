@@ -92,7 +92,8 @@ class TorchStepRunner final : public StepRunner {
  private:
   void set_head(LoraTensors lora, AdamW optimiser);
   Result<LogprobOutput> forward(MicroBatch& piece, const LoraTensors* lora) const;
-  Status train_piece(const TrainBatch& batch, MicroBatch& piece, const LearnSettings& settings,
+  // is_base: the head still adds nothing, so its own pass is the reference's.
+  Status train_piece(const TrainBatch& batch, MicroBatch& piece, const LearnSettings& settings, bool is_base,
                      const std::vector<double>& scale, StatSums& sums, StepStats& stats);
   std::string modules_with_bad_gradients() const;
 
@@ -256,16 +257,16 @@ std::vector<float> recorded_reference(const TrainBatch& batch, const MicroBatch&
   return out;
 }
 
-// B = 0, as in a new adapter: the head is the base to the bit, and its own pass is the reference's.
+// B = 0, as in a new adapter: the head is the base to the bit.
 bool adds_nothing(const LoraTensors& lora) {
   return std::none_of(lora.modules.begin(), lora.modules.end(), [](const LoraModule& m) { return m.b.any().item<bool>(); });
 }
 
-Status TorchStepRunner::train_piece(const TrainBatch& batch, MicroBatch& piece, const LearnSettings& settings,
+Status TorchStepRunner::train_piece(const TrainBatch& batch, MicroBatch& piece, const LearnSettings& settings, bool is_base,
                                     const std::vector<double>& scale, StatSums& sums, StepStats& stats) {
   Laps laps;
   std::vector<float> ref;
-  const bool with_kl = settings.loss.kl_beta != 0, is_base = with_kl && adds_nothing(lora_);
+  const bool with_kl = settings.loss.kl_beta != 0;
   if (with_kl && !is_base) ref = recorded_reference(batch, piece);
   if (with_kl && !is_base && ref.empty()) {
     at::NoGradGuard no_grad;
@@ -275,7 +276,7 @@ Status TorchStepRunner::train_piece(const TrainBatch& batch, MicroBatch& piece, 
   }
   SLUICE_ASSIGN_OR_RETURN(const LogprobOutput out, forward(piece, &lora_));
   const std::vector<float> lp_cur = floats(out.lp), entropy = floats(out.entropy);
-  if (is_base) ref = lp_cur;
+  if (with_kl && is_base) ref = lp_cur;
   const std::vector<bool> too_far = find_too_far(batch, piece, lp_cur, settings.loss);
   PieceVectors v = piece_vectors(batch, piece, scale, too_far);
   ObjectiveInput in{out.lp,           view_of(v.lp_full), ref.empty() ? at::Tensor() : view_of(ref), view_of(v.advantage),
@@ -312,9 +313,10 @@ Result<StepStats> TorchStepRunner::step(const TrainBatch& batch, const LearnSett
     StepStats stats;
     StatSums sums;
     lora_.flat_grad.zero_();
+    const bool is_base = settings.loss.kl_beta != 0 && adds_nothing(lora_);
     std::vector<MicroBatch> pieces = cut(batch, settings.micro_batch_tokens);
     for (MicroBatch& piece : pieces) {
-      SLUICE_RETURN_IF_ERROR(train_piece(batch, piece, settings, scale, sums, stats));
+      SLUICE_RETURN_IF_ERROR(train_piece(batch, piece, settings, is_base, scale, sums, stats));
     }
     sums.write(stats);
     Laps laps;
