@@ -111,11 +111,12 @@ GateFold::Reason GateFold::harm() const {
 }
 
 // A few dozen pairs can't show a loss that matters, so a promotion also needs the loss measured so far to be a small one, to
-// the anchor or, where the incumbent is the anchor, to the incumbent. It can only delay: the errors of E stay what they are.
+// the anchor or, where the incumbent is the anchor, to the incumbent. Once there is a loss, one pair more is counted as lost:
+// one of twenty may well be one of ten. It can only delay: the errors of E stay what they are.
 bool GateFold::protected_kept() const {
   if (head_.protected_metric.empty() || numbers_.n == 0) return true;
   const double sum = head_.anchor_applies ? sum_protected_anchor_ : sum_protected_;
-  return sum >= -settings_.protected_delta * static_cast<double>(numbers_.n);
+  return sum >= 0 || sum - 1 >= -settings_.protected_delta * static_cast<double>(numbers_.n);
 }
 
 GateFold::Reason GateFold::reason(bool pool_exhausted) const {

@@ -30,7 +30,7 @@ struct GateSettings {
   int cap = 800;                   // hold after so many
   BettingRule rule;
   double protected_delta = 0.05;   // loss of a protected metric, to the incumbent or to the anchor, that rejects
-  double protected_limit = 20;     // when its harm process reaches this; a larger mean loss alone delays a promotion
+  double protected_limit = 20;     // when its harm process reaches this; a mean loss of as much alone delays a promotion
   bool anchor = true;
   double anchor_delta = 0.02;
   double anchor_limit = 20;

@@ -103,7 +103,7 @@ std::string shadow_sentence(const GateSettings& s, const Evidence& head, const D
   }
   if (code == "protected") {
     return rates(head, d) + ", but " + protected_rates(head, d, d.stage == "anchor") + "; a measured loss of at most " +
-           points(s.protected_delta) + " is allowed.";
+           points(s.protected_delta) + " is allowed, counting one pair more as lost.";
   }
   if (code == "anchor_harm") {
     return head.metric + " " + of(d.candidate) + " against " + of(d.anchor) + " for the anchor, " + version_text(head.anchor) +

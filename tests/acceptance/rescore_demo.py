@@ -70,7 +70,7 @@ def fold(pairs, s, anchored, guarded):
         return "reject", e.best, f.best
     if anchored and shown(ha, s["anchor_limit"]):
         return "reject", e.best, f.best
-    if better and (not anchored or shown(ea, s["anchor_limit"])) and (not guarded or kept >= -s["protected_delta"] * n):
+    if better and (not anchored or shown(ea, s["anchor_limit"])) and (not guarded or kept >= 0 or kept - 1 >= -s["protected_delta"] * n):
         return "promote", e.best, f.best
     return "reject" if not better and shown(f, 1 / s["beta"]) else "hold", e.best, f.best
 

@@ -174,9 +174,11 @@ TEST(Gate, AMeasuredProtectedLossDelaysAPromotionAndHoldsAtTheCap) {
     EXPECT_EQ(held.outcome, Outcome::kHold) << anchored;
     EXPECT_EQ(held.reason_code, "protected");
     EXPECT_EQ(held.stage, anchored ? "anchor" : "shadow");
-    EXPECT_THAT(held.reason_text, HasSubstr("a measured loss of at most 5 points is allowed."));
+    EXPECT_THAT(held.reason_text, HasSubstr("a measured loss of at most 5 points is allowed, counting one pair more as lost."));
     std::swap(e, long_run);
-    while (e.pairs.size() < 60) next(true);  // 3 of 60: 5 points, which is allowed
+    while (e.pairs.size() < 79) next(true);  // 3 of 79, and one more: above 5 points
+    EXPECT_EQ(decide(kDemo, e).outcome, Outcome::kNeedsMore) << anchored;
+    next(true);  // 4 of 80: 5 points, which is allowed
     EXPECT_EQ(decide(kDemo, e).outcome, Outcome::kPromote) << anchored;
   }
 }
@@ -274,6 +276,18 @@ TEST(Gate, ProfileOffPromotesForcedButOnlyUsableChanges) {
   EXPECT_EQ(decide(off, e).reason_code, "unusable");
   e.probe.measured = false;
   EXPECT_EQ(decide(off, e).outcome, Outcome::kNeedsMore);
+}
+
+TEST(Gate, OneProtectedLossOfTwentyIsNotEnoughToSayThatItIsSmall) {
+  Evidence e = healthy();
+  for (int i = 0; i < 20; ++i) {
+    PairEvidence p = pair(1, 0);
+    p.candidate_protected = i != 3;
+    e.pairs.push_back(p);
+  }
+  EXPECT_EQ(decide(kDemo, e).outcome, Outcome::kNeedsMore);
+  e.pairs[3].candidate_protected = 1;
+  EXPECT_EQ(decide(kDemo, e).outcome, Outcome::kPromote);
 }
 
 TEST(Gate, FoldingStepByStepEqualsDecidingToTheBit) {
