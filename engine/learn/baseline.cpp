@@ -14,7 +14,6 @@ namespace {
 constexpr std::size_t kMaxSegments = 64;
 constexpr double kPrior = 10;  // samples' worth of the source's mean
 const char kShared[] = "shared";
-const double kDecay = std::exp2(-1.0 / 256.0);
 
 std::string hex(double value) {
   char text[40];
@@ -40,10 +39,10 @@ std::string segment_of(const RecordRow& record) {
   return route + "/" + bin;
 }
 
-void Baseline::Sums::add(double length_now, double value) {
-  reward = reward * kDecay + length_now * value;
-  length = length * kDecay + length_now;
-  count = count * kDecay + 1;
+void Baseline::Sums::add(double length_now, double value, double decay) {
+  reward = reward * decay + length_now * value;
+  length = length * decay + length_now;
+  count = count * decay + 1;
 }
 
 double Baseline::read(FeedbackSource source, const std::string& segment) const {
@@ -57,11 +56,12 @@ double Baseline::read(FeedbackSource source, const std::string& segment) const {
   return (it->second.reward + prior * mean) / (it->second.length + prior);
 }
 
-void Baseline::add(FeedbackSource source, const std::string& segment, double length, double value) {
+void Baseline::add(FeedbackSource source, const std::string& segment, double length, double value, double half_life) {
+  const double decay = std::exp2(-1.0 / half_life);
   Source& s = sources_[static_cast<std::size_t>(source)];
-  s.all.add(length, value);
+  s.all.add(length, value, decay);
   const bool full = s.segments.size() >= kMaxSegments - 1 && s.segments.count(segment) == 0;
-  s.segments[full ? kShared : segment].add(length, value);
+  s.segments[full ? kShared : segment].add(length, value, decay);
 }
 
 std::string Baseline::serialise() const {

@@ -19,8 +19,9 @@ class Baseline {
   // b_k = (S_k + 10 Lbar b) / (N_k + 10 Lbar), b = S / N over all segments of the source; 0 before any data.
   double read(FeedbackSource source, const std::string& segment) const;
   // One trained sample of `length` tokens (> 0; 1 with seq_mean) and reward `value`. Earlier samples of the segment decay by
-  // 2^(-1/256). Segments beyond 64 of a source share one.
-  void add(FeedbackSource source, const std::string& segment, double length, double value);
+  // 2^(-1/half_life). Segments beyond 64 of a source share one.
+  void add(FeedbackSource source, const std::string& segment, double length, double value,
+           double half_life = LearnSettings().baseline_half_life);
 
   // Exact text form (hexadecimal floats): parse(serialise()) reads back bit for bit. kCorrupt on anything else.
   std::string serialise() const;
@@ -35,7 +36,7 @@ class Baseline {
     double reward = 0;   // sum of L r, decayed
     double length = 0;   // sum of L, decayed
     double count = 0;    // sum of 1, decayed
-    void add(double length_now, double value);
+    void add(double length_now, double value, double decay);
     bool operator==(const Sums&) const = default;
   };
   struct Source {

@@ -76,6 +76,7 @@ Status check(const LearnSettings& s) {
       {"batch_size", double(s.batch_size), 1, 1024},
       {"candidate_every", double(s.candidate_every), 1, 10000},
       {"max_ahead", double(s.max_ahead), 1, 10000},
+      {"baseline_half_life", s.baseline_half_life, 1, 1e6},
       {"max_age", double(s.max_age), 0, 10000},
       {"max_tokens", double(s.max_tokens), 1, 1e7},
       {"micro_batch_tokens", double(s.micro_batch_tokens), 1, 1e7},

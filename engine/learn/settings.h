@@ -101,6 +101,7 @@ struct LearnSettings {
   int batch_size = 16;
   int candidate_every = 1;          // steps
   int max_ahead = 32;               // steps of the head before the serving version
+  double baseline_half_life = 256;  // samples: how fast the running mean of rewards forgets; shorter where a stream learns fast
   int max_age = 32;                 // older samples are dropped as too_old
   bool skip_equal_rewards = false;  // a batch whose rewards are all equal is not trained on
   int max_tokens = 256;             // L_max of seq_sum_const: the stream's limit

@@ -180,7 +180,7 @@ Result<FormedBatch> form_batch(const std::vector<LabelledRecord>& labelled, cons
 
   const std::string before = baseline.to_json();
   for (const Scored& s : samples) {
-    for (const SourceReward& r : s.rewards) baseline.add(r.source, s.segment, s.length, r.value);
+    for (const SourceReward& r : s.rewards) baseline.add(r.source, s.segment, s.length, r.value, settings.baseline_half_life);
   }
   out.baseline_json =
       "{\"before\":" + before + ",\"after\":" + baseline.to_json() + "," + kStateKey + baseline.serialise() + "\"}";

@@ -135,6 +135,7 @@ Status read_learn(const Json& json, LearnSettings& s) {
                 {"batch_size", integer(s.batch_size)},
                 {"candidate_every", integer(s.candidate_every)},
                 {"max_ahead", integer(s.max_ahead)},
+                {"baseline_half_life", number(s.baseline_half_life)},
                 {"max_age", integer(s.max_age)},
                 {"skip_equal_rewards", boolean(s.skip_equal_rewards)},
                 {"micro_batch_tokens", integer(s.micro_batch_tokens)},

@@ -44,6 +44,22 @@ TEST(Baseline, OldSamplesFadeByHalfIn256) {
   EXPECT_NEAR(b.read(kClient, "s"), 0.5 / weights, 1e-12);
 }
 
+// A stream that learns within a hundred answers: the long rejected ones of the start must not hold the mean down for good,
+// or every accepted answer is pushed up at full strength long after nothing is left to learn from it.
+TEST(Baseline, AShortHalfLifeFollowsAStreamThatLearnsFast) {
+  Baseline slow, fast;
+  for (int i = 0; i < 64; ++i) {
+    slow.add(kClient, "chat/0-64", 96, -1);
+    fast.add(kClient, "chat/0-64", 96, -1, 24);
+  }
+  for (int i = 0; i < 64; ++i) {
+    slow.add(kClient, "chat/0-64", 20, 1);
+    fast.add(kClient, "chat/0-64", 20, 1, 24);
+  }
+  EXPECT_LT(slow.read(kClient, "chat/0-64"), -0.5);
+  EXPECT_GT(fast.read(kClient, "chat/0-64"), 0.0);
+}
+
 TEST(Baseline, SegmentsBeyondSixtyFourShareOne) {
   Baseline b;
   for (int i = 0; i < 200; ++i) b.add(kClient, "s" + std::to_string(i), 1, i < 63 ? 1 : -1);
