@@ -18,7 +18,9 @@ struct EngineOptions {
   int max_running = 16;          // sequences in a step
   int reserved_for_live = 4;     // of those, never taken by gate or background work
   int prefill_chunk = 512;       // prompt tokens per step, over all sequences, at most
-  std::chrono::milliseconds step_target{100};  // prompt tokens of a step are cut so that it takes about this long
+  // Prompt tokens of a step are cut so that it takes about this long: half of the 150 ms that a stream should wait at most,
+  // since a busy machine may make one step take twice that.
+  std::chrono::milliseconds step_target{80};
   std::size_t queue_capacity = 256;
   std::chrono::seconds slow_reader{60};  // a response that nobody reads for so long is cancelled
   // Answers are bit-equal whatever was cached and whatever runs beside them (serving.md SMP-12). The gate's always are.
