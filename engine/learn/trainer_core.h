@@ -66,6 +66,7 @@ class TrainerCore {
   bool line_was_left(VersionId head) const;
   Status repeat_batches();
   std::int64_t newest_batch() const;
+  Result<Baseline> newest_baseline(const std::string& at_checkpoint) const;
   void refresh_lineage() { lineage_ = Lineage(store_.versions()); }
   CheckpointNotes notes_for(VersionId version, StepId step) const;
   Status write_candidate(VersionId version, StepId step);

@@ -61,21 +61,28 @@ std::int64_t TrainerCore::newest_batch() const {
   return newest;
 }
 
+// The mean of the rewards belongs to the stream, not to the head: after a reject the answers go on coming from the version in
+// service, while its checkpoint's mean ends with the answers that made it. The checkpoint's counts before a session's first batch.
+Result<Baseline> TrainerCore::newest_baseline(const std::string& at_checkpoint) const {
+  const std::vector<BatchRow> batches = store_.batches(options_.session, 0, kAll);
+  for (auto batch = batches.rbegin(); batch != batches.rend(); ++batch) {
+    if (!batch->baseline_json.empty()) return baseline_after(*batch);
+  }
+  return at_checkpoint.empty() ? Baseline() : Baseline::parse(at_checkpoint);
+}
+
 Status TrainerCore::load_head(VersionId version) {
   refresh_lineage();
   const VersionRow* row = lineage_.find(version);
   if (row == nullptr) return not_found("there is no adapter version " + std::to_string(version.value));
-  Baseline baseline;
+  std::string sums;
   if (version == kBaseVersion) {
     SLUICE_RETURN_IF_ERROR(runner_.reset_to_base(options_.settings.seed));
   } else {
     SLUICE_ASSIGN_OR_RETURN(const CheckpointNotes notes, runner_.load(store_.adapter_folder(version)));
-    const std::string sums = text_note(notes, "baseline");
-    if (!sums.empty()) {
-      SLUICE_ASSIGN_OR_RETURN(baseline, Baseline::parse(sums));
-    }
+    sums = text_note(notes, "baseline");
   }
-  baseline_ = baseline;
+  SLUICE_ASSIGN_OR_RETURN(baseline_, newest_baseline(sums));
   head_step_ = checkpoint_step_ = row->head_step;
   status_.head_step = head_step_;
   brakes_.reset();

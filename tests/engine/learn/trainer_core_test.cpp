@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "engine/learn/fake_step_runner.h"
 #include "engine/learn/labelled.h"
@@ -229,6 +230,31 @@ TEST_F(TrainerCoreTest, RejectReturnsTheHeadToTheIncumbent) {
   serve_mixed(8, candidates_[0]);
   work_all();
   EXPECT_EQ(store_->version(candidates_.at(2))->parent, candidates_[0]);
+}
+
+// The answers that follow are of the version in service; what its checkpoint knew of rewards is older than they are.
+TEST_F(TrainerCoreTest, ARejectKeepsTheMeanOfTheRewards) {
+  const auto mean = [](const BatchRow& batch, const std::string& when) {
+    return nlohmann::json::parse(batch.baseline_json)[when].dump();
+  };
+  for (const bool restarted : {false, true}) {
+    serve_mixed(8);
+    work_all();
+    reject(candidates_.back());
+    ASSERT_TRUE(core_->decision(candidates_.back(), Verdict::kReject, kBaseVersion).ok());
+    ASSERT_TRUE(core_->train_inverted("deliberately bad").ok());
+    if (restarted) {
+      ASSERT_TRUE(restart().ok());
+    }
+    serve_mixed(4);
+    EXPECT_EQ(work(), Work::kDone);
+    std::vector<BatchRow> batches = store_->batches(session_, 0, 100);
+    std::erase_if(batches, [](const BatchRow& batch) { return batch.inverted; });
+    ASSERT_GE(batches.size(), 3u);
+    EXPECT_EQ(mean(batches.back(), "before"), mean(batches[batches.size() - 2], "after")) << restarted;
+    serve_mixed(4);  // the next round begins with a candidate of its own
+    work_all();
+  }
 }
 
 // Cores go by it.
