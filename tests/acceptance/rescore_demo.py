@@ -32,8 +32,8 @@ def breaks_be_brief(text, finished):
         broken.append("words")
     if "\n" in text.strip():
         broken.append("one-paragraph")
-    markup = (r"\*\*[^*\n]+\*\*|^ {0,3}#{1,6} |^\s*[-*+•] |^\s*\d+[.)] |`|^\s*>|^\s*\||^\s*(-{3,}|_{3,}|\*{3,})\s*$"
-              r"|\*[^*\s][^*\n]*\*|__[^_\n]+__")
+    # Bold marks count where nothing closes them, too: the reader sees them.
+    markup = (r"\*\*|__|^ {0,3}#{1,6} |^\s*[-*+•] |^\s*\d+[.)] |`|^\s*>|^\s*\||^\s*-{3,}\s*$|\*[^*\s][^*\n]*\*")
     if re.search(markup, text, re.M):
         broken.append("no-markup")
     return broken
