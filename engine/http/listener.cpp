@@ -10,8 +10,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 #include <cstring>
+
+#include "base/net/no_sigpipe.h"
 
 namespace sluice {
 namespace {
@@ -79,11 +80,7 @@ void ConnectionThreads::join() {
 }
 
 void ConnectionThreads::work() {
-  // Writing to a client that left must give an error, in the TLS library too, and not end the program.
-  sigset_t pipe;
-  sigemptyset(&pipe);
-  sigaddset(&pipe, SIGPIPE);
-  pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
+  const NoSigpipe no_signal;  // the TLS library writes to clients that left, too
   while (true) {
     std::function<void()> task;
     {

@@ -7,6 +7,7 @@
 #include <cctype>
 #include <optional>
 
+#include "base/net/no_sigpipe.h"
 #include "base/net/sse.h"
 #include "base/net/watchdog.h"
 
@@ -152,6 +153,7 @@ Status HttpClient::Impl::failure(const Reading& reading, httplib::Error error, C
 Result<HttpResponse> HttpClient::Impl::exchange(httplib::Request request, const HttpCall& call, SseReader* events,
                                                 const OnData* on_data) {
   if (in_use.exchange(true)) return busy("the HTTP client is in use by another thread: give each thread its own");
+  const NoSigpipe no_signal;
   const auto start = steady_clock::now();
   Reading reading;
   reading.events = events;
@@ -194,7 +196,11 @@ Result<HttpResponse> HttpClient::Impl::exchange(httplib::Request request, const 
 }
 
 HttpClient::HttpClient(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-HttpClient::~HttpClient() = default;
+
+HttpClient::~HttpClient() {
+  const NoSigpipe no_signal;  // TLS says goodbye
+  impl_.reset();
+}
 
 Result<std::unique_ptr<HttpClient>> HttpClient::create(const std::string& base_url) {
   const auto bad = [&](const std::string& why) {

@@ -76,7 +76,7 @@ class HttpClient {
   struct Impl;
   explicit HttpClient(std::unique_ptr<Impl> impl);
 
-  const std::unique_ptr<Impl> impl_;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace sluice

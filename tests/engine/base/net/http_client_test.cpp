@@ -10,10 +10,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <csignal>
 #include <set>
 #include <thread>
 
 #include "base/channel.h"
+#include "base/net/no_sigpipe.h"
 
 namespace sluice {
 namespace {
@@ -177,6 +180,38 @@ TEST_F(HttpClientTest, ASecondThreadGetsBusy) {
   });
   EXPECT_TRUE(response.ok());
   EXPECT_EQ(code, Code::kBusy);
+}
+
+bool sigpipe_is_blocked() {
+  sigset_t mask;
+  pthread_sigmask(SIG_BLOCK, nullptr, &mask);
+  return sigismember(&mask, SIGPIPE) == 1;
+}
+
+// The library writes without MSG_NOSIGNAL: a server that left between its look at the socket and its write would end the program.
+TEST_F(HttpClientTest, ACallKeepsSigpipeFromItsThread) {
+  to_send_.push("data: one\n\n");
+  bool blocked = false;
+  const auto response = client_->post_events("/events", "{}", "application/json", [&](std::string_view) {
+    blocked = sigpipe_is_blocked();
+    return false;
+  });
+  EXPECT_TRUE(response.ok());
+  EXPECT_TRUE(blocked);
+  EXPECT_FALSE(sigpipe_is_blocked());
+}
+
+TEST(NoSigpipe, AWriteToNobodyIsAnErrorAndLeavesNothingBehind) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  ::close(ends[0]);
+  {
+    const NoSigpipe guard;
+    EXPECT_EQ(::write(ends[1], "x", 1), -1);
+    EXPECT_EQ(errno, EPIPE);
+  }
+  EXPECT_FALSE(sigpipe_is_blocked());  // and the program lives: the signal was taken
+  ::close(ends[1]);
 }
 
 // A server that accepts one connection and sends what it is told, then waits to be closed.
