@@ -35,8 +35,9 @@ int bench(const Args& args, Log& log) {
                   r.tokens_per_s, r.tokens, r.answer_tokens, r.from_base ? " from the base" : "", r.seconds, r.reference_seconds, r.forward_seconds, r.backward_seconds,
                   r.update_seconds, r.megabytes);
     } else if (r.tokens_per_s > 0) {
+      if (r.name == "prefill") object.add("tokens", r.tokens);
       object.add("tokens_per_s", r.tokens_per_s);
-      std::printf("%9.1f tokens/s\n", r.tokens_per_s);
+      std::printf(r.name == "prefill" ? "%9.1f tokens/s, prompt of %d\n" : "%9.1f tokens/s\n", r.tokens_per_s, r.tokens);
     } else if (r.microseconds > 0 || r.worst_microseconds > 0) {
       object.add("microseconds", r.microseconds).add("worst_microseconds", r.worst_microseconds);
       std::printf("%9.0f us median, %.0f us worst\n", r.microseconds, r.worst_microseconds);
