@@ -37,7 +37,9 @@ int bench(const Args& args, Log& log) {
     } else if (r.tokens_per_s > 0) {
       if (r.name == "prefill") object.add("tokens", r.tokens);
       object.add("tokens_per_s", r.tokens_per_s);
-      std::printf(r.name == "prefill" ? "%9.1f tokens/s, prompt of %d\n" : "%9.1f tokens/s\n", r.tokens_per_s, r.tokens);
+      std::printf("%9.1f tokens/s", r.tokens_per_s);
+      if (r.name == "prefill") std::printf(", prompt of %d", r.tokens);
+      std::printf("\n");
     } else if (r.microseconds > 0 || r.worst_microseconds > 0) {
       object.add("microseconds", r.microseconds).add("worst_microseconds", r.worst_microseconds);
       std::printf("%9.0f us median, %.0f us worst\n", r.microseconds, r.worst_microseconds);

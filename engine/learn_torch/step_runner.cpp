@@ -92,7 +92,7 @@ class TorchStepRunner final : public StepRunner {
  private:
   void set_head(LoraTensors lora, AdamW optimiser);
   Result<LogprobOutput> forward(MicroBatch& piece, const LoraTensors* lora) const;
-  // is_base: the head still adds nothing, so its own pass is the reference's.
+  // is_base: a reference is needed and the head still adds nothing, so its own pass is the reference's.
   Status train_piece(const TrainBatch& batch, MicroBatch& piece, const LearnSettings& settings, bool is_base,
                      const std::vector<double>& scale, StatSums& sums, StepStats& stats);
   std::string modules_with_bad_gradients() const;
@@ -266,9 +266,9 @@ Status TorchStepRunner::train_piece(const TrainBatch& batch, MicroBatch& piece, 
                                     const std::vector<double>& scale, StatSums& sums, StepStats& stats) {
   Laps laps;
   std::vector<float> ref;
-  const bool with_kl = settings.loss.kl_beta != 0;
-  if (with_kl && !is_base) ref = recorded_reference(batch, piece);
-  if (with_kl && !is_base && ref.empty()) {
+  const bool needs_base = settings.loss.kl_beta != 0 && !is_base;
+  if (needs_base) ref = recorded_reference(batch, piece);
+  if (needs_base && ref.empty()) {
     at::NoGradGuard no_grad;
     SLUICE_ASSIGN_OR_RETURN(const LogprobOutput base, forward(piece, nullptr));
     ref = floats(base.lp);
@@ -276,7 +276,7 @@ Status TorchStepRunner::train_piece(const TrainBatch& batch, MicroBatch& piece, 
   }
   SLUICE_ASSIGN_OR_RETURN(const LogprobOutput out, forward(piece, &lora_));
   const std::vector<float> lp_cur = floats(out.lp), entropy = floats(out.entropy);
-  if (with_kl && is_base) ref = lp_cur;
+  if (is_base) ref = lp_cur;
   const std::vector<bool> too_far = find_too_far(batch, piece, lp_cur, settings.loss);
   PieceVectors v = piece_vectors(batch, piece, scale, too_far);
   ObjectiveInput in{out.lp,           view_of(v.lp_full), ref.empty() ? at::Tensor() : view_of(ref), view_of(v.advantage),

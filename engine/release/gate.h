@@ -29,8 +29,8 @@ struct GateSettings {
   int n_min = 30;                  // no verdict before so many pairs
   int cap = 800;                   // hold after so many
   BettingRule rule;
-  double protected_delta = 0.05;   // loss of a protected metric, to the incumbent or to the anchor, that rejects
-  double protected_limit = 20;     // when its harm process reaches this; a mean loss of as much alone delays a promotion
+  double protected_delta = 0.05;   // loss of a protected metric, to the incumbent or to the anchor, that is too much;
+  double protected_limit = 20;     // shown by a harm process of this it rejects, measured alone it delays a promotion
   bool anchor = true;
   double anchor_delta = 0.02;
   double anchor_limit = 20;
