@@ -1671,8 +1671,8 @@ Every answer and verdict is saved. A session that runs now can be resumed at the
             <translation>模拟用户向自带模型提问,接受简短的回答。几分钟内您会看到它学习,更新通过或过不了闸门,任何一个都可以回滚。</translation>
         </message>
         <message>
-            <source>About five minutes. A simulated user wants short answers; watch the curve rise, move a threshold, roll back.</source>
-            <translation>约五分钟。模拟用户想要简短的回答;看曲线上升,移动一个阈值,回滚一次。</translation>
+            <source>Five to seven minutes. A simulated user wants short answers; watch the curve rise, move a threshold, roll back.</source>
+            <translation>五到七分钟。模拟用户想要简短的回答;看曲线上升,移动一个阈值,回滚一次。</translation>
         </message>
         <message>
             <source>Resume the session</source>
