@@ -46,8 +46,11 @@ Session::~Session() { stop(); }
 
 Result<std::unique_ptr<Session>> Session::open(SessionParts parts, Recipe recipe, SessionRow row, std::int64_t max_requests,
                                                SessionCallbacks callbacks) {
+  const std::int64_t last = row.live_only ? 0 : max_requests;
+  // The demo comes to its end by itself: it does not stand still at a plateau until somebody answers.
+  if (last > 0) parts.discard_at_bound = true;
   std::unique_ptr<Session> session(new Session(std::move(parts), std::move(recipe), std::move(row), std::move(callbacks)));
-  session->max_requests_ = session->row_.live_only ? 0 : max_requests;
+  session->max_requests_ = last;
   SLUICE_RETURN_IF_ERROR(session->open_trainer());
   session->open_gate();
   if (!session->row_.live_only) SLUICE_RETURN_IF_ERROR(session->open_driver(max_requests));
