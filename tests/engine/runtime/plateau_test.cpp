@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What becomes of a session whose candidates the gate neither promotes nor rejects, so that the trainer stands at max_ahead.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+
+#include "base/guarded.h"
+#include "engine/store/store_fixture.h"
+#include "runtime/runtime.h"
+
+namespace sluice {
+namespace {
+
+// Its gate can prove nothing within four pairs: every candidate is held, one step from the version in service.
+const char kRecipe[] = R"({
+  "name": "held", "title": "Held", "summary": "Every candidate is held.",
+  "stream": {"forms": ["What is {topic}?", "Explain {topic}."], "topics": ["snow", "a desert", "coffee", "chess"],
+             "held_out_topics": ["fog", "a comet", "tea", "rice"], "probe_topics": ["salt"]},
+  "user": {"name": "reader", "rules": [{"rule": "characters", "min": 1, "max": 12}]},
+  "protected": {"name": "says something", "rules": [{"rule": "not-empty"}]},
+  "sampling": {"temperature": 1.0, "top_p": 1.0, "max_tokens": 8},
+  "learn": {"lr": 0.001, "rank": 4, "kl_beta": 0.0, "warmup_steps": 0, "batch_size": 8, "candidate_every": 1,
+            "max_ahead": 1, "max_age": 1000,
+            "brakes": {"mean_abs_kl": 50, "length_bias": 1, "length_low": 0.01, "length_high": 100, "outside_ratio_share": 1}},
+  "gate": {"profile": "demo", "alpha": 0.01, "beta": 0.01, "n_min": 2, "cap": 4, "probes": 2, "protected_limit": 1000000,
+           "anchor": false,
+           "invariants": {"kl_incumbent": 100, "kl_base": 100, "eos_drop": 1, "cut_rise": 1, "empty_rise": 1,
+                          "length_ratio_lo": 0, "length_ratio_hi": 1000, "distinct3_ratio": 0, "duplicate_ratio": 1000,
+                          "duplicate_rise": 1, "latency_ratio": 1000, "probe_mismatch": 10}},
+  "demo": {"bad_candidate": false, "concurrency": 2}
+})";
+
+class PlateauTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::create_directories(folder.path + "/recipes");
+    std::ofstream(folder.path + "/recipes/held.json") << kRecipe;
+    log.set_sink([this](LogLevel, std::string_view, std::string_view text) { count(text); }, LogLevel::kInfo);
+    RuntimeOptions o;
+    o.data_folder = folder.path + "/ws";
+    o.model_path = std::string(SLUICE_TEST_DATA) + "/tiny-llama.gguf";
+    o.recipe_folder = folder.path + "/recipes";
+    o.port = 0;
+    o.kv_tokens = 2048;
+    auto opened = Runtime::open(o, log);
+    ASSERT_TRUE(opened.ok()) << opened.status().message();
+    runtime = std::move(opened).value();
+    ASSERT_TRUE(runtime->wait_ready(60).ok());
+  }
+  void count(std::string_view text) {
+    MutexLock lock(mu);
+    went_back += text.find("the head goes back to the version in service") != std::string_view::npos;
+    asked += text.find("training waits until you promote or reject") != std::string_view::npos;
+    changed.notify_all();
+  }
+  SessionId start(std::int64_t requests) {
+    StartSession start;
+    start.recipe = "held";
+    start.max_requests = requests;
+    const CommandOutcome started = runtime->run(start);
+    EXPECT_TRUE(started.ok()) << started.text;
+    return started.session.value_or(SessionId());
+  }
+
+  TempFolder folder;
+  Mutex mu;
+  CondVar changed;
+  int went_back SLUICE_GUARDED_BY(mu) = 0, asked SLUICE_GUARDED_BY(mu) = 0;
+  Log log;
+  std::unique_ptr<Runtime> runtime;
+};
+
+// The demo, in the window as in the terminal: no click is needed to come to its end.
+TEST_F(PlateauTest, AStreamWithALastRequestGoesOnByItself) {
+  const SessionId session = start(48);
+  EXPECT_TRUE(runtime->wait_session_finished(240)) << "stands at " << runtime->snapshot()->train.doing;
+  EXPECT_EQ(runtime->store().counts(session).live_records, 48);
+  MutexLock lock(mu);
+  EXPECT_GE(went_back, 2) << "each held candidate takes one of six batches";
+  EXPECT_EQ(asked, 0);
+  EXPECT_EQ(runtime->store().serving_version(), kBaseVersion);
+}
+
+TEST_F(PlateauTest, AStreamWithoutEndAsksTheOperator) {
+  start(0);
+  {
+    MutexLock lock(mu);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+    while (asked == 0 && changed.wait_until(mu, end)) {
+    }
+    EXPECT_EQ(asked, 1);
+    EXPECT_EQ(went_back, 0);
+  }
+  ASSERT_TRUE(runtime->wait_ready(1).ok()) << "puts out a new snapshot";
+  EXPECT_EQ(runtime->snapshot()->train.steps_ahead, 1) << "the held candidate stays the head";
+}
+
+}  // namespace
+}  // namespace sluice
