@@ -48,12 +48,12 @@ fixed=()
 setarch -R true 2>/dev/null && fixed=(setarch -R)
 TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1 suppressions=$PWD/tests/tools/tsan.supp" run_tests tsan "${fixed[@]}"
 
-say "Demo: the real model, 64 requests"
+say "Demo: the real model, 96 requests"
 mkdir -p "$results/demo"
 rm -rf build/test-demo
 events=$results/demo/events.jsonl
-python3 -B tests/tools/check_demo.py --junit "$results/demo/ctest.xml" --requests 64 --limit 900 "$events" -- bash -c "
-  build/release/bin/sluice-headless demo --data build/test-demo --seed 1 --max-requests 64 --json '$events' &&
+python3 -B tests/tools/check_demo.py --junit "$results/demo/ctest.xml" --requests 96 --limit 900 "$events" -- bash -c "
+  build/release/bin/sluice-headless demo --data build/test-demo --seed 1 --max-requests 96 --json '$events' &&
   build/release/bin/sluice-headless verify --data build/test-demo" || true
 
 say "Summary"

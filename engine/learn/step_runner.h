@@ -66,6 +66,11 @@ class StepRunner {
   // Writes adapter, config, provenance and trainer.safetensors into the existing folder and syncs each file.
   virtual Result<SavedAdapter> save(const std::string& folder, const CheckpointNotes& notes) = 0;
 
+  // The tensors go to origin + share (head - origin), 0 <= share <= 1; moments and count stay. `origin` is a folder, "" = the
+  // base. From the base exactly that share of every weight's change; from an adapter, factor by factor, to second order in
+  // the difference. kConflict: the adapter there has other shapes.
+  virtual Status shrink(const std::string& origin, double share) = 0;
+
   virtual Result<std::unique_ptr<HeadSnapshot>> snapshot() = 0;
   virtual Status restore(const HeadSnapshot& snapshot) = 0;
 

@@ -117,6 +117,13 @@ void Trainer::discard() {
   post(std::move(c));
 }
 
+void Trainer::backtrack(VersionId candidate) {
+  Command c;
+  c.kind = Command::Kind::kBacktrack;
+  c.version = candidate;
+  post(std::move(c));
+}
+
 void Trainer::train_inverted_candidate(std::string label) {
   Command c;
   c.kind = Command::Kind::kInverted;
@@ -150,6 +157,7 @@ Status Trainer::act(const Command& command) {
     case Command::Kind::kRollback: return core_->move_head(command.version);
     case Command::Kind::kExtend: core_->extend(command.steps); return Status::ok_status();
     case Command::Kind::kDiscard: return core_->discard();
+    case Command::Kind::kBacktrack: return core_->backtrack(command.version);
     case Command::Kind::kInverted: {
       const Status done = core_->train_inverted(command.label);
       // Nothing to invert yet is an answer, not a failure of the trainer.

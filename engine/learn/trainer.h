@@ -59,6 +59,9 @@ struct TrainerOptions {
   const Clock* clock = nullptr;   // null = system
 };
 
+inline constexpr const char* kHalfStrength = "half strength";
+inline constexpr double kBacktrackShare = 0.5;
+
 class TrainerCore;
 
 class Trainer {
@@ -86,6 +89,10 @@ class Trainer {
   // At the bound: allow `steps` more, or go back to the version in service.
   void extend(int steps);
   void discard();
+  // At the bound, after the gate held `candidate` for the harm it does beside its gain: half way between the version in
+  // service and the candidate becomes the head and a candidate of its own, labelled kHalfStrength. Nothing where the head
+  // does not descend from the candidate any more.
+  void backtrack(VersionId candidate);
   // Trains a copy of the version in service on inverted rewards of records that were used before, at the normal rate,
   // writes it as a candidate with this label and leaves the head alone.
   void train_inverted_candidate(std::string label);
@@ -96,7 +103,7 @@ class Trainer {
 
  private:
   struct Command {
-    enum class Kind { kDecision, kRollback, kExtend, kDiscard, kInverted } kind;
+    enum class Kind { kDecision, kRollback, kExtend, kDiscard, kBacktrack, kInverted } kind;
     VersionId version;
     Verdict verdict = Verdict::kHold;
     VersionId incumbent;

@@ -38,6 +38,7 @@ class TrainerCore {
   Status discard() { return move_head(store_.serving_version()); }
   void extend(int steps) { extension_ += steps; }
   Status train_inverted(const std::string& label);
+  Status backtrack(VersionId candidate);
   void release_brakes() { brakes_.reset(); }
 
   // state is left to the thread.
@@ -85,6 +86,9 @@ class TrainerCore {
   std::optional<std::string> read_brakes(const Outcome& outcome);
   double base_length();
   void notice(const std::string& text, const std::string& link) const;
+
+  // ---- a candidate again at half strength (trainer_backtrack.cpp) ----
+  Status backtrack_from(const VersionRow& candidate);
 
   // ---- the deliberately bad candidate (trainer_inverted.cpp) ----
   struct Used {

@@ -84,6 +84,7 @@ class TorchStepRunner final : public StepRunner {
   Status reset_to_base(std::uint64_t seed) override;
   Result<CheckpointNotes> load(const std::string& folder) override;
   Result<SavedAdapter> save(const std::string& folder, const CheckpointNotes& notes) override;
+  Status shrink(const std::string& origin, double share) override;
   Result<std::unique_ptr<HeadSnapshot>> snapshot() override;
   Status restore(const HeadSnapshot& snapshot) override;
   Result<StepStats> step(const TrainBatch& batch, const LearnSettings& settings) override;
@@ -175,6 +176,26 @@ Result<SavedAdapter> TorchStepRunner::save(const std::string& folder, const Chec
     out.bytes = static_cast<std::int64_t>(std::filesystem::file_size(folder + "/adapter_model.safetensors"));
     for (const LoraModule& module : lora_.modules) out.rank = std::max(out.rank, module.rank);
     return out;
+  });
+}
+
+Status TorchStepRunner::shrink(const std::string& origin, double share) {
+  return guarded("Shrinking an adapter", [&]() -> Status {
+    at::NoGradGuard no_grad;
+    if (origin.empty()) {
+      for (LoraModule& module : lora_.modules) module.b.mul_(share);
+      return Status::ok_status();
+    }
+    SLUICE_ASSIGN_OR_RETURN(const LoraData data, read_peft_folder(origin, weights_->config));
+    const LoraTensors from = lora_from_data(data, weights_->config);
+    const auto same = [](const LoraModule& x, const LoraModule& y) {
+      return x.name == y.name && x.rank == y.rank && x.alpha == y.alpha;
+    };
+    if (!std::equal(lora_.modules.begin(), lora_.modules.end(), from.modules.begin(), from.modules.end(), same)) {
+      return conflict("the adapter in " + origin + " has other layers, rank or alpha than the one being trained");
+    }
+    lora_.flat.lerp_(from.flat, 1 - share);
+    return Status::ok_status();
   });
 }
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <deque>
 #include <exception>
+#include <limits>
 #include <utility>
 
 #include "learn_torch/step_runner.h"
@@ -265,12 +266,29 @@ void Session::leave_plateau() {
   };
   if (!at_bound() || !evaluator_->wait_idle(Clock::system().steady()) || !at_bound()) return;
   if (std::exchange(plateau_told_, !parts_.discard_at_bound)) return;
-  if (callbacks_.on_notice) {
-    callbacks_.on_notice("The gate proved none of the candidates of " + std::to_string(recipe_.learn.max_ahead) + " steps: " +
-                             (parts_.discard_at_bound ? "the head goes back to the version in service."
-                                                      : "training waits until you promote or reject one by hand."), "");
+  const auto notice = [this](const std::string& what) {
+    if (!callbacks_.on_notice) return;
+    callbacks_.on_notice("The gate proved none of the candidates of " + std::to_string(recipe_.learn.max_ahead) + " steps: " + what, "");
+  };
+  if (!parts_.discard_at_bound) {
+    notice("training waits until you promote or reject one by hand.");
+  } else if (const VersionId held = trainer_->status().head_version; held_for_harm(held)) {
+    notice("v" + std::to_string(held.value) + ", which gains but loses too much of the protected metric, is tried again at half "
+           "strength.");
+    trainer_->backtrack(held);
+  } else {
+    notice("the head goes back to the version in service.");
+    trainer_->discard();
   }
-  if (parts_.discard_at_bound) trainer_->discard();
+}
+
+// Was the gain of this version proven, and only the protected metric in the way? Not of one that is halved already.
+bool Session::held_for_harm(VersionId version) const {
+  const std::optional<VersionRow> row = parts_.store->version(version);
+  if (!row || row->label == kHalfStrength) return false;
+  const std::vector<DecisionRow> decisions = parts_.store->decisions(0, std::numeric_limits<int>::max());
+  const auto last = std::find_if(decisions.rbegin(), decisions.rend(), [version](const DecisionRow& d) { return d.version == version; });
+  return last != decisions.rend() && last->verdict == Verdict::kHold && last->reason_code == "protected";
 }
 
 void Session::finish() {

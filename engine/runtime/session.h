@@ -101,6 +101,7 @@ class Session {
   void mind();                        // the minding thread: plateaus, and how the session ends
   bool stream_through();
   void leave_plateau();
+  bool held_for_harm(VersionId version) const;
   void finish();
   bool bad_candidate_made() const;
   bool wait_all_idle();

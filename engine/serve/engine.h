@@ -15,8 +15,8 @@ namespace sluice {
 
 struct EngineOptions {
   ContextOptions context;
-  int max_running = 16;          // sequences in a step
-  int reserved_for_live = 4;     // of those, never taken by gate or background work
+  int max_running = 64;          // sequences in a step
+  int reserved_for_live = 52;    // of those, never taken by gate or background work
   int prefill_chunk = 512;       // prompt tokens per step, over all sequences, at most
   // Prompt tokens of a step are cut so that it takes about this long: half of the 150 ms that a stream should wait at most,
   // since a busy machine may make one step take twice that.

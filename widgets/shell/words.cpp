@@ -41,7 +41,8 @@ QString versionStateText(VersionState state) {
 }
 
 QString labelText(const std::string& label) {
-  return oneOf(label, {{"deliberately bad", QT_TRANSLATE_NOOP("sluice::gui", "deliberately bad")}});
+  return oneOf(label, {{"deliberately bad", QT_TRANSLATE_NOOP("sluice::gui", "deliberately bad")},
+                       {"half strength", QT_TRANSLATE_NOOP("sluice::gui", "half strength")}});
 }
 
 QString versionTitle(const VersionRow& version) {

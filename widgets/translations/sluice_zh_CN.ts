@@ -99,6 +99,10 @@
             <translation>故意变差</translation>
         </message>
         <message>
+            <source>half strength</source>
+            <translation>减半强度</translation>
+        </message>
+        <message>
             <source>base</source>
             <translation>基础模型</translation>
         </message>

@@ -60,6 +60,18 @@ class FakeStepRunner final : public StepRunner {
     return SavedAdapter{"hash" + std::to_string(head.t), 100, 8};
   }
 
+  Status shrink(const std::string& origin, double share) override {
+    const Head far = head;
+    if (origin.empty()) {
+      head.theta = {};
+    } else if (auto read = load(origin); !read.ok()) {
+      return read.status();
+    }
+    for (std::size_t i = 0; i < 4; ++i) head.theta[i] += share * (far.theta[i] - head.theta[i]);
+    head.t = far.t;
+    return Status::ok_status();
+  }
+
   Result<std::unique_ptr<HeadSnapshot>> snapshot() override { return std::unique_ptr<HeadSnapshot>(new Head(head)); }
   Status restore(const HeadSnapshot& snapshot) override {
     head = static_cast<const Head&>(snapshot);

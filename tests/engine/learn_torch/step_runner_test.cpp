@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "engine/learn/labelled.h"
@@ -97,6 +98,17 @@ class StepRunnerTest : public ::testing::Test {
     std::ifstream in(path, std::ios::binary);
     return std::string((std::istreambuf_iterator<char>(in)), {});
   }
+  // By name, the values of every factor.
+  static std::map<std::string, std::vector<float>> factors(const std::string& folder) {
+    const auto file = SafetensorsFile::open(folder + "/adapter_model.safetensors").value();
+    std::map<std::string, std::vector<float>> out;
+    for (const SafeTensor& t : file->tensors()) {
+      std::vector<float>& values = out[t.name];
+      values.resize(t.bytes.size() / sizeof(float));
+      std::memcpy(values.data(), t.bytes.data(), t.bytes.size());
+    }
+    return out;
+  }
   static std::string adapter(const std::string& folder) { return bytes(folder + "/adapter_model.safetensors"); }
 
   // |got - want| / |want| of each tensor of the folder against "<prefix>.<name>" of the golden file.
@@ -166,14 +178,7 @@ TEST_F(StepRunnerTest, CuttingTheBatchChangesNothing) {
 TEST_F(StepRunnerTest, ANewAdapterIsTheBaseAndBMovesFirst) {
   auto head = runner();
   const TrainBatch batch = fresh_batch(*head, 4);
-  const auto tensors = [&](const std::string& name) {
-    const auto file = SafetensorsFile::open(save(*head, name) + "/adapter_model.safetensors").value();
-    std::map<std::string, std::string> out;
-    for (const SafeTensor& t : file->tensors()) {
-      out[t.name] = std::string(reinterpret_cast<const char*>(t.bytes.data()), t.bytes.size());
-    }
-    return out;
-  };
+  const auto tensors = [&](const std::string& name) { return factors(save(*head, name)); };
   const auto start = tensors("start");
   LearnSettings s = settings();
   const StepStats first = head->step(batch, s).value();
@@ -300,6 +305,43 @@ TEST_F(StepRunnerTest, TokensOutsideTheVocabularyAreAnErrorAndTheHeadStays) {
   batch.ids[1] = 320;
   EXPECT_FALSE(head->step(batch, settings()).ok());
   EXPECT_EQ(adapter(save(*head, "after")), before);
+}
+
+// Half of a line's way: of every weight's change from the base, and of the factors' from another adapter.
+TEST_F(StepRunnerTest, ShrinkingGoesBackPartOfTheWay) {
+  auto head = runner();
+  const TrainBatch batch = fresh_batch(*head, 4);
+  for (int i = 0; i < 3; ++i) head->step(batch, settings()).value();
+  const std::string near = save(*head, "near");
+  ASSERT_TRUE(head->shrink("", 0.5).ok());
+  const auto whole = factors(near), half = factors(save(*head, "half"));
+  for (const auto& [name, values] : whole) {
+    const float share = name.find("lora_B") != std::string::npos ? 0.5f : 1.0f;
+    for (std::size_t i = 0; i < values.size(); ++i) ASSERT_EQ(half.at(name)[i], share * values[i]) << name;
+  }
+  EXPECT_EQ(bytes(folder_ / "half" / "trainer.safetensors"), bytes(folder_ / "near" / "trainer.safetensors")) << "moments stay";
+
+  ASSERT_TRUE(head->load(near).ok());
+  for (int i = 0; i < 3; ++i) head->step(batch, settings()).value();
+  const auto far = factors(save(*head, "far"));
+  ASSERT_TRUE(head->shrink(near, 0.25).ok());
+  const auto between = factors(save(*head, "between"));
+  for (const auto& [name, values] : whole) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      ASSERT_NEAR(between.at(name)[i], values[i] + 0.25f * (far.at(name)[i] - values[i]), 1e-7) << name;
+    }
+  }
+  EXPECT_TRUE(head->step(batch, settings()).ok()) << "and it still learns";
+
+  StepRunnerOptions other;
+  other.lora.rank = 2;
+  auto narrow = std::move(make_step_runner(tiny(), other)).value();
+  const std::string before = adapter(save(*narrow, "before"));
+  const Status refused = narrow->shrink(near, 0.5);
+  EXPECT_EQ(refused.code(), Code::kConflict);
+  EXPECT_NE(refused.message().find(near), std::string::npos);
+  EXPECT_EQ(narrow->shrink(folder_ / "nothing", 0.5).code(), Code::kNotFound);
+  EXPECT_EQ(adapter(save(*narrow, "after")), before);
 }
 
 TEST_F(StepRunnerTest, AFolderOfAnotherShapeIsRefused) {
