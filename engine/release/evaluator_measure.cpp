@@ -16,7 +16,7 @@ constexpr auto kPoll = std::chrono::milliseconds(100);  // how often a waiting g
 
 // The version's own fault: its logits are no numbers. Everything else is infrastructure (gate.md §2, voids).
 bool own_fault(const Status& status) {
-  return status.code() == Code::kInternal && status.message().rfind("non_finite", 0) == 0;
+  return status.reason() == Reason::kNotFinite;
 }
 
 std::vector<ProbeAnswer> as_probes(const std::vector<ShadowAnswer>& answers) {

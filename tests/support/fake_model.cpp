@@ -275,7 +275,7 @@ class FakeContext final : public ModelContext {
     require(s.tokens.size() >= drawn.size() && std::equal(drawn.rbegin(), drawn.rend(), s.tokens.rbegin()),
             "the drawn tokens are not what was fed last");
     SampledToken out;
-    out.finite = !(model_.not_finite && model_.not_finite(s.prompt, drawn.size()));
+    out.finite = !(model_.not_finite && model_.not_finite(s.version, s.prompt, drawn.size()));
     std::optional<std::string> text;
     if (model_.answer) text = model_.answer(s.version, s.prompt);
     const TokenId due = next_of_mark(s.version, s.tokens);

@@ -45,7 +45,7 @@ struct FakeModelOptions {
   // At the begin of each step; may block (StepGate) or throw. A failed status fails the step.
   std::function<Status(const FakeStep&)> on_step;
   // True: this draw has a non-finite logit.
-  std::function<bool(const std::vector<TokenId>& prompt, std::size_t drawn)> not_finite;
+  std::function<bool(VersionId version, const std::vector<TokenId>& prompt, std::size_t drawn)> not_finite;
   // At the begin of each adapter load; may block. A failed status fails the load.
   std::function<Status(VersionId)> on_load;
   // Replaces the log-prob that scoring reports for `target` after `before` (all tokens before it).

@@ -186,7 +186,7 @@ TEST(Completion, GreedyChoicesAreComputedOnce) {
 
 TEST(Completion, AChoiceThatEndsEarlyEndsOnceAndTheOthersGoOn) {  // CON-6
   FakeModelOptions options;
-  options.not_finite = [](const std::vector<TokenId>&, std::size_t) { return false; };
+  options.not_finite = [](VersionId, const std::vector<TokenId>&, std::size_t) { return false; };
   ChatUnderTest t(options);
   CompletionRequest r = text_request("uneven", 60);
   r.n = 4;

@@ -163,7 +163,7 @@ TEST(Record, AnEndNobodyTookIsNoCompleteAnswer) {
 
 TEST(Record, FailedGenerationIsKeptAndTold) {  // CFG-7
   FakeModelOptions options;
-  options.not_finite = [](const std::vector<TokenId>&, std::size_t drawn) { return drawn == 2; };
+  options.not_finite = [](VersionId, const std::vector<TokenId>&, std::size_t drawn) { return drawn == 2; };
   ChatUnderTest t(options);
   const auto exchange = t.start(text_request("x", 20));
   const Told told = drain(*exchange);

@@ -156,7 +156,7 @@ TEST_F(ErrorsTest, NotNow) {
 
 TEST_F(ErrorsTest, OursAreFiveHundred) {
   FakeModelOptions model;
-  model.not_finite = [](const std::vector<TokenId>& prompt, std::size_t) { return prompt.front() == 'n'; };
+  model.not_finite = [](VersionId, const std::vector<TokenId>& prompt, std::size_t) { return prompt.front() == 'n'; };
   model.on_step = [this](const testing::FakeStep&) {
     if (fail_) throw std::runtime_error("the step broke");
     return Status();

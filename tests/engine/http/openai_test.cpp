@@ -276,7 +276,7 @@ TEST_F(HttpTest, JsonThatIsNone) {
 
 TEST_F(HttpTest, FailuresBeforeAndInTheStream) {
   FakeModelOptions options;
-  options.not_finite = [](const std::vector<TokenId>& p, std::size_t drawn) { return p.back() == 'N' && drawn == 2; };
+  options.not_finite = [](VersionId, const std::vector<TokenId>& p, std::size_t drawn) { return p.back() == 'N' && drawn == 2; };
   start(options);
   const Got g = post("/v1/completions", prompt("N"));
   EXPECT_EQ(g.status, 500);

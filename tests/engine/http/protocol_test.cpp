@@ -42,7 +42,7 @@ TEST_F(ProtocolTest, PRO2_TheBeginOfAStopStringIsSentAtTheEnd) {
 
 TEST_F(ProtocolTest, PRO3_LateErrorsAreDataAndNoDoneFollows) {
   FakeModelOptions options;
-  options.not_finite = [](const std::vector<TokenId>&, std::size_t drawn) { return drawn == 3; };
+  options.not_finite = [](VersionId, const std::vector<TokenId>&, std::size_t drawn) { return drawn == 3; };
   start(options);
   json body = chat("x");
   body["stream"] = true;

@@ -422,7 +422,7 @@ TEST_F(EvaluatorTest, AnswersThatBreakTheVersionCountAsWorst) {
   answers->percent[kBaseVersion] = 60;
   answers->on_start = [&](VersionId version, const TaskPrompt& prompt) -> Status {
     const bool pair = version == v && prompt.id.rfind("held", 0) == 0;
-    return pair ? internal_error("non_finite_logits: no number") : Status();
+    return pair ? internal_error("no number").with(Reason::kNotFinite) : Status();
   };
   run();
   ASSERT_EQ(decided.size(), 1u);
@@ -435,7 +435,7 @@ TEST_F(EvaluatorTest, NonFiniteProbesAreUnusable) {
   use(gate_preset(GateProfile::kDemo));
   const VersionId v = w.add_candidate();
   answers->on_start = [&](VersionId version, const TaskPrompt&) -> Status {
-    return version == v ? internal_error("non_finite_logits: no number") : Status();
+    return version == v ? internal_error("no number").with(Reason::kNotFinite) : Status();
   };
   run();
   ASSERT_EQ(decided.size(), 1u);

@@ -19,6 +19,8 @@ using namespace sluice::testing;
 
 SteadyTime soon() { return std::chrono::steady_clock::now() + std::chrono::seconds(120); }
 
+constexpr std::int64_t kBroken = 11, kBrokenLater = 13;  // NaN logits: always; on the pairs' prompts
+
 // Odd versions answer as the user likes it, even ones (the base among them) do not; each says which version it is.
 FakeModelOptions odd_versions_please() {
   FakeModelOptions options;
@@ -26,6 +28,9 @@ FakeModelOptions odd_versions_please() {
     return (version.value % 2 == 1 ? "good topic v" : "bad topic v") + std::to_string(version.value);
   };
   options.score = [](VersionId, const std::vector<TokenId>&, TokenId) { return -1.0f; };
+  options.not_finite = [](VersionId version, const std::vector<TokenId>& prompt, std::size_t) {
+    return version.value == kBroken || (version.value == kBrokenLater && std::string(prompt.begin(), prompt.end()).find("question") != std::string::npos);
+  };
   return options;
 }
 
@@ -102,6 +107,22 @@ class GateLoop : public ::testing::Test {
   ChatAnswers answers;
   std::unique_ptr<Evaluator> evaluator;
 };
+
+// Its own fault, not the machine's: it must not stand in the way of the next.
+TEST_F(GateLoop, ACandidateWithoutNumbersIsRejected) {
+  for (const std::int64_t id : {kBroken, kBrokenLater}) {
+    while (store->reserve_version().value().value < id - 1) {
+    }
+    const VersionId v = add_candidate();
+    ASSERT_EQ(v.value, id);
+    if (id == kBroken) evaluator->start();
+    evaluator->notify();
+    ASSERT_TRUE(evaluator->wait_idle(soon()));
+    const DecisionRow row = store->decisions(-1, 1000).back();
+    EXPECT_EQ(row.version, v);
+    EXPECT_EQ(row.verdict, Verdict::kReject) << row.reason_text;
+  }
+}
 
 TEST_F(GateLoop, GoodAndBadCandidatesUnderLiveTraffic) {
   std::atomic<bool> stop{false};

@@ -165,7 +165,7 @@ TEST(Engine, FailedStepFailsItsSequencesAndTheNextRequestsAreServed) {
 
 TEST(Engine, CFG7_NonFiniteLogitsFailTheirRequestOnly) {
   FakeModelOptions options;
-  options.not_finite = [](const std::vector<TokenId>& prompt, std::size_t drawn) { return prompt[0] == '!' && drawn == 3; };
+  options.not_finite = [](VersionId, const std::vector<TokenId>& prompt, std::size_t drawn) { return prompt[0] == '!' && drawn == 3; };
   EngineUnderTest t(options);
   ResponseHandle good = t.submit(request("fine", 20));
   ResponseHandle bad = t.submit(request("!bad", 20));
