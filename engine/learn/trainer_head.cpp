@@ -55,9 +55,13 @@ Status TrainerCore::write_mark(const HeadMark& mark) {
   return Status::ok_status();
 }
 
+// The newest that is done with: one formed before a stop or a failure in the midst of its step is still to be trained on, on
+// whatever head follows, for its records belong to no other batch.
 std::int64_t TrainerCore::newest_batch() const {
   std::int64_t newest = 0;
-  for (const BatchRow& row : store_.batches(options_.session, 0, kAll)) newest = std::max(newest, row.id.value);
+  for (const BatchRow& row : store_.batches(options_.session, 0, kAll)) {
+    if (row.state != "formed" || row.inverted) newest = std::max(newest, row.id.value);
+  }
   return newest;
 }
 

@@ -174,6 +174,28 @@ TEST_F(TrainerCoreTest, AFormedBatchIsRepeatedFromItsRow) {
   EXPECT_EQ(core_->status().head_step, 1);
 }
 
+// A decision takes the head elsewhere while a batch is in hand: its labels are not lost with the head it was formed for.
+TEST_F(TrainerCoreTest, AFormedBatchOutlivesTheHeadItWasFormedFor) {
+  serve_mixed(8);
+  work_all();
+  const VersionId rejected = candidates_.at(0);
+  for (const bool killed : {true, false}) {
+    serve_mixed(4);
+    runner_.before_step = [](int) { return unavailable("stopped in the midst of it"); };
+    EXPECT_FALSE(core_->work().ok());
+    runner_.before_step = nullptr;
+    if (killed) {
+      reject(rejected);
+      ASSERT_TRUE(restart().ok());
+    } else {
+      ASSERT_TRUE(core_->move_head(kBaseVersion).ok());
+      ASSERT_TRUE(core_->restore().ok());  // as resuming after a failure does
+    }
+    EXPECT_EQ(store_->batches(session_, 0, 100).back().state, "trained") << killed;
+    EXPECT_EQ(store_->counts(session_).waiting, 0) << killed;
+  }
+}
+
 TEST_F(TrainerCoreTest, AWrittenCandidateIsRegisteredAfterAStop) {
   serve_mixed(8);
   work_all();
