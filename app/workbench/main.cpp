@@ -41,7 +41,7 @@ sluice::RuntimeOptions runtimeOptions(const QString& folder, const QString& mode
   sluice::RuntimeOptions options;
   options.data_folder = folder.toStdString();
   options.model_path = model.toStdString();
-  options.port = QSettings().value(QStringLiteral("port"), 8080).toInt();
+  options.port = sluice::kPortOfWorkspace;
   return options;
 }
 

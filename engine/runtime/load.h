@@ -25,6 +25,8 @@ Result<LoadedSystem> load_system(const std::string& path);
 
 // Where the bundled model is: $SLUICE_MODEL, else the cache folder that packaging/fetch.sh fills. "" when it is not there.
 std::string find_bundled_model();
+// Store value: path of the model that the workspace served last; "" or absent = the bundled one.
+inline constexpr const char* kWorkspaceModelPath = "workspace.model_path";
 
 // Bytes a model file needs in memory beside its mapping (weights, KV cache of `kv_tokens`, scratch), from its header.
 Result<std::int64_t> estimate_memory(const std::string& path, std::int64_t kv_tokens);

@@ -45,7 +45,8 @@ Status export_from_workspace(const std::string& folder, VersionId version, const
   const auto row = store->version(version);
   if (!row) return not_found("version " + std::to_string(version.value) + " is not in " + folder);
   if (row->state == VersionState::kPruned) return not_found("the files of version " + std::to_string(version.value) + " were deleted");
-  const std::string path = model_path.empty() ? find_bundled_model() : model_path;
+  std::string path = model_path.empty() ? store->value(kWorkspaceModelPath).value_or("") : model_path;
+  if (path.empty()) path = find_bundled_model();
   if (path.empty()) return not_found("the bundled model is not here: give --model");
   SLUICE_ASSIGN_OR_RETURN(const LoadedSystem system, load_system(path));
   return export_peft(store->adapter_folder(version), *system.model, system.model->info().name, out);

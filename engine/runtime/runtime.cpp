@@ -29,7 +29,7 @@ Runtime::Runtime(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Runtime::~Runtime() = default;
 
 Result<std::unique_ptr<Runtime>> Runtime::open(RuntimeOptions options, Log& log) {
-  if (options.port < 0 || options.port > 65535) {
+  if (options.port < kPortOfWorkspace || options.port > 65535) {
     return invalid_argument("port " + std::to_string(options.port) + " is none: give 0 to 65535");
   }
   StoreOptions store_options;

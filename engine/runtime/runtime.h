@@ -19,13 +19,15 @@
 
 namespace sluice {
 
+inline constexpr int kPortOfWorkspace = -1;
+
 struct RuntimeOptions {
   std::string data_folder;             // the workspace; made when missing
-  std::string model_path;              // "" = the bundled model
+  std::string model_path;              // "" = the one this workspace served last, else the bundled model
   std::string recipe_folder;           // "" = the installed one, then the source tree's
   bool serve_http = true;
   std::string host = "127.0.0.1";
-  int port = 8080;                     // 0 = any free one
+  int port = 8080;                     // 0 = any free one; kPortOfWorkspace = where it listened last by hand, else 8080
   std::vector<std::string> api_keys;   // needed beyond loopback; these and the next ones as in HttpServerOptions
   std::vector<std::string> allowed_hosts, cors_origins;
   std::string tls_certificate, tls_key;

@@ -27,6 +27,7 @@ Runtime::Impl::Impl(RuntimeOptions o, Log& l, std::unique_ptr<Store> s)
   EngineState first;
   first.data_folder = store->folder();
   first.serving = store->serving_version();
+  address = address_of_workspace();
   state = std::make_shared<const EngineState>(std::move(first));
 }
 
@@ -35,8 +36,7 @@ void Runtime::Impl::start() {
   commander = std::thread([this] { command_loop(); });
   asker = std::thread([this] { ask_loop(); });
   housekeeper = std::thread([this] { housekeeping_loop(); });
-  const std::string path = options.model_path.empty() ? find_bundled_model() : options.model_path;
-  loader = std::thread([this, path] { load(path); });
+  loader = std::thread([this] { load(options.model_path.empty() ? model_of_workspace() : options.model_path); });
 }
 
 Runtime::Impl::~Impl() {
@@ -108,22 +108,9 @@ Status Runtime::Impl::load_and_serve(const std::string& path) {
   SLUICE_ASSIGN_OR_RETURN(LoadedSystem system, load_system(path));
   if (stopping) return {};
   SLUICE_RETURN_IF_ERROR(build_serving(std::move(system)));
-  if (options.serve_http && !stopping) start_server(options.host, options.port);
+  if (options.serve_http && !stopping) start_server(wanted_address());
   if (!stopping) resume_session();
   return {};
-}
-
-// Adapters fit the model they were trained on. Another one would find the version in service damaged and take it out.
-Status Runtime::Impl::check_model_of_workspace(const ModelInfo& info) {
-  constexpr const char* kKey = "workspace.model";  // "<hash of the weights> <name>"
-  const auto known = store->value(kKey);
-  const bool has_adapters = store->versions().size() > 1;
-  if (known && has_adapters && known->substr(0, known->find(' ')) != info.content_hash) {
-    return conflict("The adapters of this workspace belong to the model " + known->substr(known->find(' ') + 1) + ", not to " +
-                    info.name + ": choose that model, or a new workspace for this one.");
-  }
-  if (known && has_adapters) return {};
-  return store->put_value(kKey, info.content_hash + " " + info.name);
 }
 
 Status Runtime::Impl::build_serving(LoadedSystem system) {
@@ -152,6 +139,7 @@ Status Runtime::Impl::build_serving(LoadedSystem system) {
                                      std::to_string(info.parameters / 1'000'000) + " M parameters); " + name_of(report.serving) +
                                      " serves.");
   if (!s->system.chat_template) note(LogLevel::kWarning, "model", "This model cannot chat: " + s->system.chat_error);
+  remember_model(info);
   MutexLock lock(mu);
   serving_ = std::move(s);
   return {};
@@ -182,13 +170,18 @@ void Runtime::Impl::close_server() {
   server_moving = false;
 }
 
-void Runtime::Impl::start_server(const std::string& host, int port) {
+Address Runtime::Impl::wanted_address() const {
+  MutexLock lock(mu);
+  return address;
+}
+
+void Runtime::Impl::start_server(const Address& at) {
   close_server();
   const auto s = serving();
   control = std::make_unique<HttpControl>(*this);
   HttpServerOptions http;
-  http.host = host;
-  http.port = port;
+  http.host = at.host;
+  http.port = at.port;
   http.editor_ports = options.editor_ports;
   http.api_keys = options.api_keys;
   http.allowed_hosts = options.allowed_hosts;
@@ -200,7 +193,10 @@ void Runtime::Impl::start_server(const std::string& host, int port) {
   const std::string error = started.ok() ? "" : started.status().message();
   {
     MutexLock lock(mu);
-    if (started.ok()) server = std::move(started).value();
+    if (started.ok()) {
+      server = std::move(started).value();
+      address = {at.host, server->port()};  // a free one that was found is kept when the server has to start again
+    }
     server_url = server ? server->url() : "";
     own_url = server ? server->own_url() : "";
     server_error = error;

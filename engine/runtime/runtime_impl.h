@@ -46,6 +46,11 @@ struct ShutOut {
   std::string reason;  // sentences for people
 };
 
+struct Address {
+  std::string host;
+  int port = 0;
+};
+
 class Runtime::Impl {
  public:
   Impl(RuntimeOptions options, Log& log, std::unique_ptr<Store> store);
@@ -56,14 +61,14 @@ class Runtime::Impl {
   // runtime_impl.cpp
   void load(const std::string& path);
   Status load_and_serve(const std::string& path);
-  Status check_model_of_workspace(const ModelInfo& info);
   Status build_serving(LoadedSystem system);
   std::uint64_t submit(Command command, std::function<void(const CommandOutcome&)> done);
   CommandOutcome run_and_wait(Command command, const std::atomic<bool>* give_up);
   CommandOutcome run_from_http(Command command);
   bool drain(double seconds);
   void close_server();
-  void start_server(const std::string& host, int port);
+  Address wanted_address() const;
+  void start_server(const Address& at);
   void resume_session();
   Status reopen(const SessionRow& row);
   void stop_session();
@@ -99,12 +104,20 @@ class Runtime::Impl {
   Result<SessionParts> session_parts(bool live_only) const;
   Result<std::shared_ptr<Session>> running_session() const;
   void try_again();
+  Status move_server(const Address& to);
   Result<std::shared_ptr<Session>> begin_session(Recipe recipe, SessionRow row, std::int64_t max_requests);
   Result<std::shared_ptr<Session>> open_session(Recipe recipe, SessionRow row, std::int64_t max_requests);
 
   // runtime_state.cpp
   void housekeeping_loop();
   void publish_snapshot();
+
+  // runtime_workspace.cpp: what the workspace remembers
+  std::string model_of_workspace();
+  Status check_model_of_workspace(const ModelInfo& info);
+  void remember_model(const ModelInfo& info);
+  Address address_of_workspace() const;
+  void remember_port(int port);
 
   const RuntimeOptions options;
   Log& log;
@@ -131,6 +144,7 @@ class Runtime::Impl {
   EnginePhase phase SLUICE_GUARDED_BY(mu) = EnginePhase::kLoading;
   std::string model_error SLUICE_GUARDED_BY(mu);
   std::string model_path SLUICE_GUARDED_BY(mu);
+  Address address SLUICE_GUARDED_BY(mu);  // where the server listens, or should
   std::string server_url SLUICE_GUARDED_BY(mu);
   std::string own_url SLUICE_GUARDED_BY(mu);  // the same server for the session's stream
   std::string server_error SLUICE_GUARDED_BY(mu);

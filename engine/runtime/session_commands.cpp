@@ -17,10 +17,34 @@ CommandOutcome Runtime::Impl::handle(StartServer& c) {
     }
     stop_session();  // paused: it comes back below, with the new address
   }
-  start_server(c.host.empty() ? options.host : c.host, c.port);
+  if (const Status moved = move_server({c.host.empty() ? wanted_address().host : c.host, c.port}); !moved.ok()) {
+    if (!session()) resume_session();
+    return refused(moved);
+  }
   if (!session()) resume_session();
+  remember_port(wanted_address().port);
   MutexLock lock(mu);
-  return server_error.empty() ? accepted("Listening on " + server_url + ".") : refused(conflict(server_error));
+  return accepted("Listening on " + server_url + ".");
+}
+
+// One that can't be had must not cost the address that clients know.
+Status Runtime::Impl::move_server(const Address& to) {
+  const Address from = wanted_address();
+  bool listened = false;
+  {
+    MutexLock lock(mu);
+    listened = server != nullptr;
+  }
+  start_server(to);
+  std::string error;
+  {
+    MutexLock lock(mu);
+    error = server_error;
+  }
+  if (error.empty()) return {};
+  if (listened) start_server(from);
+  MutexLock lock(mu);
+  return conflict(server ? error + " The server listens on " + server_url + " as before." : error);
 }
 
 Result<SessionParts> Runtime::Impl::session_parts(bool live_only) const {
@@ -168,7 +192,7 @@ void Runtime::Impl::try_again() {
     MutexLock lock(mu);
     listens = !server_url.empty();
   }
-  if (!listens && options.serve_http) start_server(options.host, options.port);
+  if (!listens && options.serve_http) start_server(wanted_address());
   resume_session();
 }
 
