@@ -246,7 +246,7 @@ void Trainer::run() {
         const TrainerState before = status().state;
         if (command->kind == Command::Kind::kInverted) set_state(TrainerState::kTraining, "");
         done = act(*command);
-        if (done.ok()) set_state(before, "");
+        if (done.ok()) set_state(before, before == TrainerState::kFailed ? status().message : "");
       } else {
         done = train_once(retry);
       }

@@ -103,6 +103,7 @@ class Runtime::Impl {
   Result<Answer> ask_one(const Ask& ask, std::optional<VersionId> version);
   Result<SessionParts> session_parts(bool live_only) const;
   Result<std::shared_ptr<Session>> running_session() const;
+  Status leave_candidates();
   void try_again();
   Status move_server(const Address& to);
   Result<std::shared_ptr<Session>> begin_session(Recipe recipe, SessionRow row, std::int64_t max_requests);

@@ -97,13 +97,18 @@ Result<std::shared_ptr<Session>> Runtime::Impl::begin_session(Recipe recipe, Ses
   SLUICE_RETURN_IF_ERROR(store->put_value(session_key(row.id, "max_requests"), std::to_string(max_requests)));
   SLUICE_RETURN_IF_ERROR(
       store->put_value(session_key(row.id, "bad_candidate"), recipe.demo.bad_candidate ? "yes" : "no"));
-  // Candidates of a session that ended were made for other prompts and another metric: their line is left.
+  SLUICE_RETURN_IF_ERROR(leave_candidates());
+  return open_session(std::move(recipe), std::move(row), max_requests);
+}
+
+// Candidates of a session that ended were made for other prompts and another metric: nobody measures them any more.
+Status Runtime::Impl::leave_candidates() {
   for (const VersionRow& version : store->versions()) {
     if (version.state != VersionState::kCandidate && version.state != VersionState::kEvaluating) continue;
     if (version.origin == "import") continue;  // brought in by a person, to be measured by whichever session runs
     SLUICE_RETURN_IF_ERROR(store->set_version_state(version.id, VersionState::kSuperseded));
   }
-  return open_session(std::move(recipe), std::move(row), max_requests);
+  return {};
 }
 
 CommandOutcome Runtime::Impl::handle(StartSession& c) {
@@ -210,6 +215,7 @@ CommandOutcome Runtime::Impl::handle(EndSession&) {
     stop_session();
   }
   if (Status set = store->set_session_state(id, SessionState::kEnded); !set.ok()) return refused(std::move(set));
+  if (Status left = leave_candidates(); !left.ok()) note(LogLevel::kWarning, "session", left.message());
   {
     MutexLock lock(mu);
     shut_out_.reset();

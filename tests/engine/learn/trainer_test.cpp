@@ -132,8 +132,11 @@ TEST_F(TrainerTest, AFailureIsToldAndResumeTriesAgain) {
   EXPECT_EQ(trainer_->status().state, TrainerState::kFailed);
   EXPECT_NE(trainer_->status().message.find("out of memory"), std::string::npos);
   serve(4);
+  trainer_->on_decision(VersionId(9), Verdict::kHold, kBaseVersion);
   ASSERT_TRUE(idle());
   EXPECT_EQ(steps(), 0u);
+  EXPECT_EQ(trainer_->status().state, TrainerState::kFailed);
+  EXPECT_NE(trainer_->status().message.find("out of memory"), std::string::npos) << "also after a decision came";
   broken = false;
   trainer_->resume();
   ASSERT_TRUE(idle());

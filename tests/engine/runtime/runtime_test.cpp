@@ -243,6 +243,16 @@ TEST_F(RuntimeTest, CandidatesOfAnEarlierSessionAreLeftBehind) {
   EXPECT_EQ(runtime->store().version(VersionId(2))->state, VersionState::kSuperseded);
 }
 
+TEST_F(RuntimeTest, AnEndedSessionLeavesNothingToMeasure) {
+  auto runtime = ready();
+  ASSERT_TRUE(runtime->run(live()).ok());
+  runtime.reset();
+  add_candidate(VersionState::kEvaluating);
+  runtime = ready();  // paused: the gate stands still
+  ASSERT_TRUE(runtime->run(EndSession{}).ok());
+  EXPECT_EQ(runtime->store().version(VersionId(1))->state, VersionState::kSuperseded);
+}
+
 TEST_F(RuntimeTest, AnotherModelDoesNotTakeOverAWorkspaceWithAdapters) {
   ready().reset();
   add_candidate(VersionState::kCandidate);
