@@ -6,6 +6,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "base/guarded.h"
 #include "engine/store/store_fixture.h"
@@ -33,11 +34,33 @@ const char kRecipe[] = R"({
   "demo": {"bad_candidate": false, "concurrency": 2}
 })";
 
+// What its user likes, its protected metric forbids: whatever gains is held for the harm it does.
+std::string harmful() {
+  std::string out = kRecipe;
+  const auto put = [&out](const std::string& what, const std::string& by) {
+    const std::size_t at = out.find(what);
+    ASSERT_NE(at, std::string::npos) << what;
+    out.replace(at, what.size(), by);
+  };
+  put(R"("name": "held")", R"("name": "harmful")");
+  put(R"("max": 12)", R"("max": 9)");
+  put(R"([{"rule": "not-empty"}])", R"([{"rule": "characters", "min": 10}])");
+  std::string topics = R"("fog")";
+  for (int i = 0; i < 40; ++i) topics += R"(, "thing )" + std::to_string(i) + R"(")";
+  put(R"("fog")", topics);
+  put(R"("lr": 0.001)", R"("lr": 0.02)");
+  put(R"("batch_size": 8, "candidate_every": 1)", R"("batch_size": 16, "candidate_every": 4)");
+  put(R"("max_ahead": 1,)", R"("max_ahead": 4,)");
+  put(R"("alpha": 0.01, "beta": 0.01, "n_min": 2, "cap": 4)", R"("alpha": 0.1, "beta": 0.01, "n_min": 4, "cap": 32)");
+  return out;
+}
+
 class PlateauTest : public ::testing::Test {
  protected:
   void SetUp() override {
     std::filesystem::create_directories(folder.path + "/recipes");
     std::ofstream(folder.path + "/recipes/held.json") << kRecipe;
+    std::ofstream(folder.path + "/recipes/harmful.json") << harmful();
     log.set_sink([this](LogLevel, std::string_view, std::string_view text) { count(text); }, LogLevel::kInfo);
     RuntimeOptions o;
     o.data_folder = folder.path + "/ws";
@@ -56,9 +79,9 @@ class PlateauTest : public ::testing::Test {
     asked += text.find("training waits until you promote or reject") != std::string_view::npos;
     changed.notify_all();
   }
-  SessionId start(std::int64_t requests) {
+  SessionId start(std::int64_t requests, const std::string& recipe = "held") {
     StartSession start;
-    start.recipe = "held";
+    start.recipe = recipe;
     start.max_requests = requests;
     const CommandOutcome started = runtime->run(start);
     EXPECT_TRUE(started.ok()) << started.text;
@@ -82,6 +105,22 @@ TEST_F(PlateauTest, AStreamWithALastRequestGoesOnByItself) {
   EXPECT_GE(went_back, 2) << "each held candidate takes one of six batches";
   EXPECT_EQ(asked, 0);
   EXPECT_EQ(runtime->store().serving_version(), kBaseVersion);
+}
+
+TEST_F(PlateauTest, WhatIsHeldForItsHarmIsTriedAgainAtHalfStrength) {
+  start(320, "harmful");
+  EXPECT_TRUE(runtime->wait_session_finished(240)) << "stands at " << runtime->snapshot()->train.doing;
+  std::map<VersionId, std::string> reason;
+  for (const DecisionRow& d : runtime->store().decisions(0, 1000)) reason[d.version] = d.reason_code;
+  const std::vector<VersionRow> versions = runtime->store().versions();
+  int halves = 0;
+  for (std::size_t i = 1; i + 1 < versions.size(); ++i) {
+    const bool harmful = reason[versions[i].id] == "protected" && versions[i].label.empty();
+    const bool half = versions[i + 1].label == "half strength";
+    EXPECT_EQ(half, harmful) << "v" << versions[i].id.value;
+    halves += half;
+  }
+  EXPECT_GE(halves, 1);
 }
 
 TEST_F(PlateauTest, AStreamWithoutEndAsksTheOperator) {
