@@ -41,6 +41,9 @@ void Bookkeeper::take_records() {
 void Bookkeeper::take_feedback() {
   for (;;) {
     const auto rows = store_.feedback_after(last_feedback_, kPage);
+    // Only now: a record is stored before its verdict, so what these rows speak of is among the records by now, also where
+    // both came between two looks.
+    take_records();
     for (const FeedbackRow& row : rows) {
       last_feedback_ = row.id.value;
       if (row.kind != FeedbackKind::kAccept && row.kind != FeedbackKind::kReject) continue;
@@ -82,7 +85,6 @@ void Bookkeeper::take_decisions() {
 }
 
 Status Bookkeeper::catch_up() {
-  take_records();
   take_feedback();
   take_decisions();
   if (unwritten_.empty()) return {};
