@@ -282,10 +282,9 @@ void Session::leave_plateau() {
   }
 }
 
-// Was the gain of this version proven, and only the protected metric in the way? Not of one that is halved already.
+// Was the gain of this version proven, and only the protected metric in the way? A half that still harms is halved again:
+// it comes to an end, for nearer to the version in service the gain is no longer proven.
 bool Session::held_for_harm(VersionId version) const {
-  const std::optional<VersionRow> row = parts_.store->version(version);
-  if (!row || row->label == kHalfStrength) return false;
   const std::vector<DecisionRow> decisions = parts_.store->decisions(0, std::numeric_limits<int>::max());
   const auto last = std::find_if(decisions.rbegin(), decisions.rend(), [version](const DecisionRow& d) { return d.version == version; });
   return last != decisions.rend() && last->verdict == Verdict::kHold && last->reason_code == "protected";

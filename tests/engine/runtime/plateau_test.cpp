@@ -115,7 +115,7 @@ TEST_F(PlateauTest, WhatIsHeldForItsHarmIsTriedAgainAtHalfStrength) {
   const std::vector<VersionRow> versions = runtime->store().versions();
   int halves = 0;
   for (std::size_t i = 1; i + 1 < versions.size(); ++i) {
-    const bool harmful = reason[versions[i].id] == "protected" && versions[i].label.empty();
+    const bool harmful = reason[versions[i].id] == "protected";
     const bool half = versions[i + 1].label == "half strength";
     EXPECT_EQ(half, harmful) << "v" << versions[i].id.value;
     halves += half;
