@@ -17,6 +17,7 @@
 #include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "gate/verdict_card.h"
 #include "shell/format.h"
@@ -200,11 +201,16 @@ QWidget* GatePanel::makeVerdicts() {
 void GatePanel::readInForce() {
   SettingsId id;
   const QByteArray json = QByteArray::fromStdString(m_bridge.api().gate_settings_json(&id));
-  const bool untouched = !draftDiffers();
-  m_inForce = QJsonDocument::fromJson(json).object();
+  const QJsonObject before = std::exchange(m_inForce, QJsonDocument::fromJson(json).object());
+  const QJsonObject mine = std::exchange(m_draft, m_inForce);
   m_settingsId = id;
-  if (untouched) m_draft = m_inForce;
+  // Only what was moved here is laid over what others put into force meanwhile: "Apply" must not undo their changes.
+  for (const Row& row : m_rows) {
+    const QJsonValue moved = valueAt(mine, row.spec.path);
+    if (moved.toDouble() != valueAt(before, row.spec.path).toDouble()) setAt(m_draft, row.spec.path, moved);
+  }
   showDraft();
+  if (draftDiffers()) m_whatIfTimer.start();
 }
 
 double GatePanel::draftValue(const QString& name) const { return valueAt(m_draft, name.split(QLatin1Char('.'))).toDouble(); }
@@ -275,7 +281,6 @@ void GatePanel::apply() {
       m_note->clear();
       m_draft = m_inForce;   // what is read back now becomes the draft
       readInForce();
-      m_draft = m_inForce;
       Q_EMIT applied(outcomeText(PutGateSettings{}, outcome, m_bridge.state()));
     }
     showDraft();

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What the window shows stays true while things change around it: a draft under other people's settings, labels taken back,
+// errors that stand and pass, decisions after a session, and text of models and clients as it is.
+#include <QLabel>
+#include <QPointer>
+#include <QPushButton>
+#include <QSlider>
+#include <QTableView>
+#include <QtTest>
+
+#include "compare/inspect_page.h"
+#include "compare/record_model.h"
+#include "curves/curves_page.h"
+#include "gate/gate_panel.h"
+#include "labelling/label_page.h"
+#include "shell/info_bar.h"
+#include "timeline/timeline_page.h"
+#include "widgets/support/fake_window.h"
+
+using namespace sluice;
+using namespace sluice::gui;
+using namespace sluice::gui::testing;
+
+class WindowStateTest : public QObject {
+  Q_OBJECT
+
+ private:
+  static FeedbackRow label(const RecordId& record, FeedbackKind kind, FeedbackSource source) {
+    FeedbackRow row;
+    row.record = record;
+    row.kind = kind;
+    row.source = source;
+    return row;
+  }
+  static SessionId addSession(Store& store, const std::string& name) {
+    SessionRow row;
+    row.name = name;
+    row.recipe_name = "be-brief";
+    return *store.add_session(row);
+  }
+  // Verdicts of requests 1 to n: two accepted, two rejected, and so on.
+  static void addVerdicts(Store& store, SessionId session, int n) {
+    std::vector<MetricRow> rows(static_cast<std::size_t>(n));
+    for (int i = 0; i < n; ++i) {
+      auto& row = rows[static_cast<std::size_t>(i)];
+      row.session = session;
+      row.name = "accept";
+      row.x = i + 1;
+      row.value = i / 2 % 2;
+    }
+    QVERIFY(store.add_metrics(rows).ok());
+  }
+
+ private Q_SLOTS:
+  void aDraftKeepsWhatOthersChangedMeanwhile() {
+    FakeWindow f;
+    f.window.setMode(MainWindow::Mode::kOperate);
+    GatePanel* gate = f.window.gate();
+    gate->setDraftValue(QStringLiteral("alpha"), 0.02);
+    gate->setDraftValue(QStringLiteral("invariants.kl_base"), 2);
+    GateSettingsRow row;
+    row.who = "session";
+    row.settings_json =
+        R"({"profile":"standard","alpha":0.05,"beta":0.2,"delta":0.03,"n_min":32,"cap":256,"protected_delta":0.02,"invariants":{"kl_base":1.5,"kl_incumbent":0.5}})";
+    const auto id = f.engine->writableStore().add_gate_settings(row);
+    QVERIFY(id.ok());
+    QTRY_COMPARE(gate->draftValue(QStringLiteral("beta")), 0.2);
+    QCOMPARE(gate->draftValue(QStringLiteral("alpha")), 0.02);
+    gate->apply();
+    QTRY_COMPARE(f.engine->commandsOf<PutGateSettings>().size(), std::size_t{1});
+    const PutGateSettings sent = f.engine->commandsOf<PutGateSettings>().front();
+    QCOMPARE(sent.if_match, *id);
+    const QJsonObject settings = QJsonDocument::fromJson(QByteArray::fromStdString(sent.settings_json)).object();
+    QCOMPARE(settings.value(QStringLiteral("profile")).toString(), QStringLiteral("standard"));
+    QCOMPARE(settings.value(QStringLiteral("alpha")).toDouble(), 0.02);
+    QCOMPARE(settings.value(QStringLiteral("delta")).toDouble(), 0.03);
+    QCOMPARE(settings.value(QStringLiteral("n_min")).toInt(), 32);
+    const QJsonObject invariants = settings.value(QStringLiteral("invariants")).toObject();
+    QCOMPARE(invariants.value(QStringLiteral("kl_base")).toDouble(), 2.0);
+    QCOMPARE(invariants.value(QStringLiteral("kl_incumbent")).toDouble(), 0.5);
+  }
+};
+
+QTEST_MAIN(WindowStateTest)
+#include "window_state_test.moc"
