@@ -108,6 +108,9 @@ class RealRuntimeTest : public QObject {
     };
     QTRY_VERIFY2_WITH_TIMEOUT(allTold(), qPrintable(page->history().join(QLatin1Char('\n'))), kWait);
 
+    QTest::keyClick(page, Qt::Key_U);
+    QTRY_VERIFY_WITH_TIMEOUT(page->statusText().contains(QStringLiteral("A step used this label already")), kWait);
+
     QTRY_VERIFY_WITH_TIMEOUT(f.store().version(step.candidate), kWait);
     const auto system = load_system(tinyModel());
     QVERIFY(system.ok());
