@@ -79,6 +79,29 @@ class WindowStateTest : public QObject {
     QCOMPARE(invariants.value(QStringLiteral("kl_base")).toDouble(), 2.0);
     QCOMPARE(invariants.value(QStringLiteral("kl_incumbent")).toDouble(), 0.5);
   }
+
+  void aLabelTakenBackIsNoVerdictAndLeavesTheOthers() {
+    const RecordRow first = makeRecord("p1", "r"), second = makeRecord("p2", "r");
+    FeedbackId given;
+    FakeWindow f([&](FakeEngine& engine) {
+      Store& store = engine.writableStore();
+      for (const RecordRow& record : {first, second}) {
+        QVERIFY(store.add_record(record).ok());
+        QVERIFY(store.add_feedback(label(record.id, FeedbackKind::kAccept, FeedbackSource::kPersona)).ok());
+      }
+      const auto wrong = store.add_feedback(label(first.id, FeedbackKind::kReject, FeedbackSource::kHuman));
+      QVERIFY(wrong.ok() && store.retract_feedback(wrong->row.id, true).ok());  // before the window opened
+      given = store.add_feedback(label(second.id, FeedbackKind::kReject, FeedbackSource::kHuman))->row.id;
+    });
+    f.window.setMode(MainWindow::Mode::kInspect);
+    QTRY_COMPARE(f.window.inspect()->recordCount(), 2);
+    const auto* model = f.find<QTableView>("records")->model();
+    const auto verdict = [&](int row) { return model->index(row, RecordModel::kVerdict).data().toString(); };
+    QTRY_VERIFY(verdict(0).contains(QStringLiteral("rejected")));  // the newest record stands first
+    QVERIFY(verdict(1).contains(QStringLiteral("accepted")));
+    QVERIFY(f.engine->writableStore().retract_feedback(given, true).ok());
+    QTRY_VERIFY(verdict(0).contains(QStringLiteral("accepted")));
+  }
 };
 
 QTEST_MAIN(WindowStateTest)
