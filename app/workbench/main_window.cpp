@@ -54,6 +54,7 @@ MainWindow::MainWindow(QWidget* parent)
   layout->setSpacing(0);
   m_banner->setFrameShape(QFrame::Box);
   m_banner->setAlignment(Qt::AlignCenter);
+  m_banner->setTextFormat(Qt::PlainText);
   m_banner->setWordWrap(true);
   m_banner->setObjectName(QStringLiteral("banner"));
   m_banner->hide();
@@ -63,6 +64,7 @@ MainWindow::MainWindow(QWidget* parent)
   setCentralWidget(centre);
   m_pages->addWidget(m_start);
   statusBar()->addWidget(m_status, 1);
+  m_status->setTextFormat(Qt::PlainText);
   m_status->setObjectName(QStringLiteral("status"));
   buildActions();
   buildMenus();

@@ -102,6 +102,31 @@ class WindowStateTest : public QObject {
     QVERIFY(f.engine->writableStore().retract_feedback(given, true).ok());
     QTRY_VERIFY(verdict(0).contains(QStringLiteral("accepted")));
   }
+
+  void textOfModelsAndClientsIsShownAsItIs() {
+    const std::string prompt = "What does <br> do, and <b>why</b>?";
+    FakeWindow f([&](FakeEngine& engine) {
+      QVERIFY(engine.writableStore().add_record(makeRecord(prompt, "It breaks the <i>line</i>.")).ok());
+      QVERIFY(addVersion(engine.writableStore(), Verdict::kHold, "Held v1: <b>no</b> evidence.").valid());
+    });
+    f.window.setMode(MainWindow::Mode::kLabel);
+    QTRY_VERIFY(!f.window.labels()->currentRecord().isEmpty());
+    QCOMPARE(f.find<QLabel>("labelPrompt")->text(), QString::fromStdString(prompt));
+    f.window.infoBar()->show(QStringLiteral("told"), InfoBar::Severity::kWarning, QStringLiteral("<b>x</b>"));
+    f.window.setMode(MainWindow::Mode::kOperate);
+    QTRY_COMPARE(f.window.gate()->verdictTexts().size(), 1);
+    // What the engine, a recipe, a model or a client wrote is never read as markup.
+    for (const char* name : {"labelPrompt", "labelStatus", "reason", "receipt", "leftHead", "rightHead", "banner", "status", "gateProgress",
+                             "whatIf", "conditions", "text", "problem", "modelLine", "sessionLine", "modelFit", "serverLine", "sessionNow"}) {
+      const auto* shown = f.find<QLabel>(name);
+      QVERIFY2(shown, name);
+      QVERIFY2(shown->textFormat() == Qt::PlainText, name);
+    }
+    const auto* model = f.find<QTableView>("records")->model();
+    QTRY_COMPARE(model->rowCount(), 1);
+    const QString tip = model->index(0, RecordModel::kPrompt).data(Qt::ToolTipRole).toString();
+    QVERIFY2(tip.contains(QStringLiteral("&lt;br&gt;")) && !tip.contains(QStringLiteral("<b>")), qPrintable(tip));
+  }
 };
 
 QTEST_MAIN(WindowStateTest)

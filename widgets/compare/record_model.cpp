@@ -90,13 +90,17 @@ int RecordModel::rowCount(const QModelIndex& parent) const { return parent.isVal
 int RecordModel::columnCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : kColumns; }
 
 QVariant RecordModel::data(const QModelIndex& index, int role) const {
-  if (!index.isValid() || (role != Qt::DisplayRole && role != Qt::ToolTipRole)) return {};
-  const RecordRow& row = record(index.row());
-  const bool whole = role == Qt::ToolTipRole;
-  switch (index.column()) {
+  if (!index.isValid()) return {};
+  if (role == Qt::DisplayRole) return cell(record(index.row()), index.column(), 120);
+  if (role == Qt::ToolTipRole) return plainToolTip(cell(record(index.row()), index.column(), 600));
+  return {};
+}
+
+QString RecordModel::cell(const RecordRow& row, int column, int characters) const {
+  switch (column) {
     case kWhen: return timeText(row.served_us);
-    case kPrompt: return oneLine(row.prompt_text, whole ? 600 : 120);
-    case kReply: return oneLine(row.completion_text, whole ? 1200 : 240);
+    case kPrompt: return oneLine(row.prompt_text, characters);
+    case kReply: return oneLine(row.completion_text, 2 * characters);
     case kAdapter: return adapterText(row.adapter_name);
     case kVerdict: {
       const auto labels = m_verdicts.constFind(QString::fromStdString(row.id.text));

@@ -40,6 +40,7 @@ class RecordModel : public QAbstractTableModel {
 
  private:
   int rowOf(std::int64_t seq) const;  // -1 = not here
+  QString cell(const RecordRow& row, int column, int characters) const;  // at most so many of a prompt, twice of an answer
 
   std::deque<RecordRow> m_rows;       // descending seq
   QHash<QString, QMap<std::int64_t, QString>> m_verdicts;  // by record id; of each label, by its id, that stands

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "shell/format.h"
 #include "shell/theme.h"
 
 namespace sluice::gui {
@@ -76,6 +77,8 @@ QWidget* CurvesPage::makeControls() {
   auto* box = new QWidget(this);
   auto* row = new QHBoxLayout(box);
   row->setContentsMargins(0, 0, 6, 0);
+  m_conditions->setObjectName(QStringLiteral("conditions"));
+  m_conditions->setTextFormat(Qt::PlainText);
   m_conditions->setTextInteractionFlags(Qt::TextSelectableByMouse);
   m_conditions->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
   m_conditions->setText(tr("No session yet: run the demo or start one."));
@@ -210,7 +213,7 @@ void CurvesPage::showSessionHead() {
   for (auto it = conditions.begin(); it != conditions.end(); ++it) all << it.key() + QStringLiteral(": ") + it.value().toVariant().toString();
   m_conditions->setText(tr("“%1”, session %2, seed %3 · %4")
                             .arg(QString::fromStdString(shown->name)).arg(shown->id.value).arg(shown->seed).arg(parts.join(QStringLiteral(", "))));
-  m_conditions->setToolTip(all.join(QLatin1Char('\n')));
+  m_conditions->setToolTip(plainToolTip(all.join(QLatin1Char('\n'))));
 }
 
 void CurvesPage::takeMetrics(const Rows<MetricRow>& rows) {

@@ -97,6 +97,7 @@ QWidget* GatePanel::makeProgress() {
   m_measuring = new QLabel(box);
   m_rates = new QLabel(box);
   m_bets = new QLabel(box);
+  m_measuring->setTextFormat(Qt::PlainText);
   for (QLabel* label : {m_measuring, m_rates, m_bets}) label->setWordWrap(true);
   m_measuring->setObjectName(QStringLiteral("gateProgress"));
   m_bets->setToolTip(tr("E grows with evidence that the candidate is not worse, F with evidence that it is not better. "
@@ -119,6 +120,7 @@ QWidget* GatePanel::makeThresholds() {
   layout->addLayout(grid);
   m_whatIf = new QLabel(box);
   m_whatIf->setObjectName(QStringLiteral("whatIf"));
+  m_whatIf->setTextFormat(Qt::PlainText);
   m_whatIf->setWordWrap(true);
   m_whatIf->setAlignment(Qt::AlignTop | Qt::AlignLeft);
   m_whatIf->setMinimumHeight(2 * fontMetrics().lineSpacing());  // the buttons below stay where they are

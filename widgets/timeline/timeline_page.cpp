@@ -128,7 +128,7 @@ void TimelinePage::rebuild() {
     const auto put = [&](int column, const QString& text) {
       auto* item = new QTableWidgetItem(text);
       item->setData(Qt::UserRole, static_cast<qlonglong>(version.id.value));
-      item->setToolTip(text);
+      item->setToolTip(plainToolTip(text));
       if (version.state == VersionState::kServing) {
         QFont bold = item->font();
         bold.setBold(true);
