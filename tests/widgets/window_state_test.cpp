@@ -127,6 +127,20 @@ class WindowStateTest : public QObject {
     const QString tip = model->index(0, RecordModel::kPrompt).data(Qt::ToolTipRole).toString();
     QVERIFY2(tip.contains(QStringLiteral("&lt;br&gt;")) && !tip.contains(QStringLiteral("<b>")), qPrintable(tip));
   }
+
+  void theLearningCurveIsRawAndSmoothed() {
+    FakeWindow f([&](FakeEngine& engine) { addVerdicts(engine.writableStore(), addSession(engine.writableStore(), "s"), 200); });
+    f.window.setMode(MainWindow::Mode::kOperate);
+    const CurveView* view = f.window.curves()->card(QStringLiteral("accept"));
+    auto* slider = f.find<QSlider>("smoothing");
+    slider->setValue(0);
+    QTRY_VERIFY(!view->drawnLine(0).empty());
+    const auto before = view->drawnLine(0);
+    QVERIFY(view->drawnPoints() > static_cast<int>(before.size()));  // the pale line
+    slider->setValue(95);
+    QTRY_VERIFY(view->drawnLine(0) != before);
+    QVERIFY(f.window.curves()->cardHead(QStringLiteral("accept")).contains(QStringLiteral("0.5")));  // of the last 32, whatever is smoothed
+  }
 };
 
 QTEST_MAIN(WindowStateTest)

@@ -24,6 +24,7 @@ namespace {
 constexpr int kTickMs = 50;            // one card a tick; a dirty card is redrawn at most every 200 ms with four of them
 constexpr std::size_t kRollingWindow = 32;
 constexpr std::size_t kRollingLeast = 8;
+constexpr std::size_t kPaleWindow = 8;
 constexpr int kSmoothingSteps = 99;   // hundredths
 
 CurveMark markOf(const DecisionRow& row, double x) {
@@ -92,7 +93,7 @@ QWidget* CurvesPage::makeControls() {
   m_smoothing->setAccessibleName(tr("Smoothing"));
   auto* label = new QLabel(tr("Smoothing"), box);
   for (QWidget* widget : {static_cast<QWidget*>(label), static_cast<QWidget*>(m_smoothing)}) {
-    widget->setToolTip(tr("Of the strong lines, over every point; the pale line under each shows the points themselves"));
+    widget->setToolTip(tr("Of the strong lines, over every point; the pale line under each shows the points themselves, of the accept rate the mean of eight"));
   }
   label->setBuddy(m_smoothing);
   row->addWidget(m_conditions, 1);
@@ -113,7 +114,7 @@ void CurvesPage::buildCards() {
   const auto line = [](const char* metric, const QString& name, Kind kind = Kind::kSmoothed) {
     return Line{QString::fromLatin1(metric), name, kind};
   };
-  addCard(QStringLiteral("accept"), tr("Accept rate (last 32 requests)"), tr("The learning curve: appears with the first eight verdicts."),
+  addCard(QStringLiteral("accept"), tr("Accept rate (last 32 requests; pale: last 8)"), tr("The learning curve: appears with the first eight verdicts."),
           {line("accept", tr("accepted"), Kind::kRolling)}, unit, {0, 0, 2});
   addCard(QStringLiteral("rejection"), tr("Rejection rate of the gate"), tr("Appears after the first gate decision."),
           {line("rejection_rate", tr("rejected / decided"))}, unit, {0, 1, 1});
@@ -135,6 +136,7 @@ void CurvesPage::addCard(const QString& id, const QString& title, const QString&
   card.title = title;
   card.lines = std::move(lines);
   card.derived.resize(card.lines.size());
+  card.pale.resize(card.lines.size());
   auto* frame = new QFrame(this);
   frame->setFrameShape(QFrame::StyledPanel);
   auto* layout = new QVBoxLayout(frame);
@@ -288,13 +290,18 @@ void CurvesPage::refreshCard(Card& card) {
     const Line& line = card.lines[i];
     const auto found = m_series.constFind(line.metric);
     if (found == m_series.constEnd() || found->empty()) continue;
-    card.derived[i] = line.kind == Line::Kind::kRolling ? rollingMean(found->points(), kRollingWindow, kRollingLeast)
-                                                        : smoothed(found->points(), m_smoothing->value() / 100.0);
+    const bool rolling = line.kind == Line::Kind::kRolling;
+    std::vector<CurvePoint> rates;
+    if (rolling) {
+      // A 0/1 curve has nothing to show in its raw form but two bars: the mean of a few points stands in for them.
+      card.pale[i] = rollingMean(found->points(), kPaleWindow, kPaleWindow);
+      rates = rollingMean(found->points(), kRollingWindow, kRollingLeast);
+    }
+    const std::vector<CurvePoint>& told = rolling ? rates : found->points();
+    card.derived[i] = smoothed(told, m_smoothing->value() / 100.0);
     points += static_cast<qsizetype>(found->points().size());
-    last = line.kind == Line::Kind::kRolling ? card.derived[i].back().y : found->points().back().y;
-    // A 0/1 curve has nothing to show in its raw form but two bars: its smoothed twin stands in for it.
-    drawn.push_back({line.name, line.kind == Line::Kind::kRolling ? nullptr : &found->points(), &card.derived[i],
-                     static_cast<int>(i)});
+    last = told.back().y;
+    drawn.push_back({line.name, rolling ? &card.pale[i] : &found->points(), &card.derived[i], static_cast<int>(i)});
   }
   card.view->setVisible(points > 0);
   card.placeholder->setVisible(points == 0);

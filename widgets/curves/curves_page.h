@@ -57,7 +57,8 @@ class CurvesPage : public QWidget {
     QLabel* placeholder = nullptr;
     QToolButton* live = nullptr;
     bool dirty = true;
-    std::vector<std::vector<CurvePoint>> derived;  // one per line
+    std::vector<std::vector<CurvePoint>> derived;  // the strong one of each line
+    std::vector<std::vector<CurvePoint>> pale;     // of each rolling line, in place of its points
   };
 
   struct Place {
