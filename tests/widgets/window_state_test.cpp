@@ -141,6 +141,33 @@ class WindowStateTest : public QObject {
     QTRY_VERIFY(view->drawnLine(0) != before);
     QVERIFY(f.window.curves()->cardHead(QStringLiteral("accept")).contains(QStringLiteral("0.5")));  // of the last 32, whatever is smoothed
   }
+
+  void aDecisionAfterTheSessionHasItsMark() {
+    SessionId first, second;
+    FakeWindow f([&](FakeEngine& engine) {
+      Store& store = engine.writableStore();
+      QVERIFY(addVersion(store, Verdict::kReject, "Before any.").valid());
+      first = addSession(store, "first");
+      addVerdicts(store, first, 10);
+      QVERIFY(addVersion(store, Verdict::kReject, "After the first.").valid());
+      second = addSession(store, "second");
+      addVerdicts(store, second, 10);
+    });
+    CurvesPage* curves = f.window.curves();
+    QTRY_COMPARE(curves->session(), second);
+    QVERIFY(addVersion(f.engine->writableStore(), Verdict::kReject, "After the second.").valid());
+    const auto marks = [&] {
+      QStringList texts;
+      for (const CurveMark& mark : curves->card(QStringLiteral("accept"))->drawnMarks()) texts << mark.text;
+      return texts.join(QLatin1Char('|'));
+    };
+    QTRY_COMPARE(marks(), QStringLiteral("After the second."));
+    curves->setXAxis(CurvesPage::XAxis::kMinutes);
+    // Where the curve ends: beyond it nobody would see the mark.
+    QVERIFY(curves->card(QStringLiteral("accept"))->drawnMarks().front().x <= curves->series(QStringLiteral("accept")).maxX());
+    curves->showSession(first);
+    QCOMPARE(marks(), QStringLiteral("After the first."));
+  }
 };
 
 QTEST_MAIN(WindowStateTest)

@@ -14,6 +14,7 @@
 #include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "shell/format.h"
 #include "shell/theme.h"
@@ -196,6 +197,7 @@ void CurvesPage::takeSessions(const Rows<SessionRow>& rows) {
   const SessionId before = m_session;
   showSessionHead();
   if (m_session != before) rebuild();
+  else updateMarks();  // the one shown may have a successor now
 }
 
 void CurvesPage::showSessionHead() {
@@ -205,6 +207,10 @@ void CurvesPage::showSessionHead() {
   }
   if (!shown) return;
   m_startedUs = shown->started_us;
+  m_nextStartUs = std::numeric_limits<std::int64_t>::max();
+  for (const SessionRow& row : m_sessions) {
+    if (row.id > shown->id) m_nextStartUs = std::min(m_nextStartUs, row.started_us);
+  }
   m_session = shown->id;
   const QJsonObject conditions = QJsonDocument::fromJson(QByteArray::fromStdString(shown->conditions_json)).object();
   QStringList parts, all;
@@ -246,6 +252,12 @@ void CurvesPage::rebuild() {
   updateMarks();
 }
 
+// What was decided when no session was open belongs to the one before: its curves are what is shown then.
+bool CurvesPage::isOfSession(const DecisionRow& row) const {
+  if (row.session.valid()) return row.session == m_session;
+  return row.time_us >= m_startedUs && row.time_us < m_nextStartUs;
+}
+
 void CurvesPage::updateMarks() {
   // By requests, a decision stands where the last live request before it stands.
   std::vector<std::pair<std::int64_t, double>> requests;  // time, x: both ascending
@@ -254,8 +266,10 @@ void CurvesPage::updateMarks() {
   }
   m_marks.clear();
   for (const DecisionRow& row : m_decisions) {
-    if (row.session != m_session || row.kind == "startup") continue;
+    if (!isOfSession(row) || row.kind == "startup") continue;
     double x = static_cast<double>(row.time_us - m_startedUs) / 60e6;
+    // After the session it stands where the learning curve ends: beyond that nobody would see it.
+    if (const Series& curve = series(QStringLiteral("accept")); !row.session.valid() && !curve.empty()) x = std::min(x, curve.maxX());
     if (m_x == XAxis::kRequests) {
       const auto after = std::partition_point(requests.begin(), requests.end(), [&](const auto& r) { return r.first <= row.time_us; });
       x = after == requests.begin() ? 0 : std::prev(after)->second;

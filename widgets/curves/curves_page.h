@@ -8,6 +8,7 @@
 #include <QMap>
 #include <QTimer>
 #include <QWidget>
+#include <limits>
 #include <vector>
 
 #include "bridge/engine_bridge.h"
@@ -76,6 +77,7 @@ class CurvesPage : public QWidget {
   void rebuild();            // the drawn session changed
   void refreshNext();
   void refreshCard(Card& card);
+  bool isOfSession(const DecisionRow& row) const;
   void updateMarks();
 
   EngineBridge& m_bridge;
@@ -95,6 +97,7 @@ class CurvesPage : public QWidget {
   QLabel* m_conditions;
   XAxis m_x = XAxis::kRequests;
   std::int64_t m_startedUs = 0;   // of the drawn session
+  std::int64_t m_nextStartUs = std::numeric_limits<std::int64_t>::max();  // of the one after it
 };
 
 }  // namespace sluice::gui
