@@ -168,6 +168,55 @@ class WindowStateTest : public QObject {
     curves->showSession(first);
     QCOMPARE(marks(), QStringLiteral("After the first."));
   }
+
+  void aStandingErrorIsToldOnceAndGoesWhenItIsOver() {
+    FakeWindow f;
+    const auto set = [&](const std::function<void(EngineState&)>& change) {
+      f.engine->setState(change);
+      f.window.bridge()->pollNow();
+    };
+    InfoBar* info = f.window.infoBar();
+    set([](EngineState& s) { s.store_error = "The disk is full."; });
+    QCOMPARE(info->text(QStringLiteral("store")), QStringLiteral("The disk is full."));
+    const QPointer<QWidget> bar = f.find<QWidget>("store");
+    f.window.bridge()->pollNow();
+    QVERIFY(bar && bar->isVisible());  // the same one: its text can be selected
+    set([](EngineState& s) { s.store_error = "The disk is gone."; });
+    QCOMPARE(info->text(QStringLiteral("store")), QStringLiteral("The disk is gone."));
+    set([](EngineState& s) { s.store_error.clear(); });
+    QVERIFY(!info->has(QStringLiteral("store")));
+  }
+
+  void aBrakeThatWasDismissedStaysAwayAndOneThatWasReleasedGoes() {
+    FakeWindow f;
+    const auto brake = [&](const std::string& text) {
+      f.engine->setState([&](EngineState& s) { s.train.brake = text; });
+      f.window.bridge()->pollNow();
+    };
+    InfoBar* info = f.window.infoBar();
+    brake("answers got too long");
+    QVERIFY(info->text(QStringLiteral("brake")).contains(QStringLiteral("answers got too long")));
+    info->dismiss(QStringLiteral("brake"));
+    f.window.bridge()->pollNow();
+    QVERIFY(!info->has(QStringLiteral("brake")));
+    brake("");
+    brake("answers got too long");  // once more is news
+    QVERIFY(info->has(QStringLiteral("brake")));
+    brake("");
+    QVERIFY(!info->has(QStringLiteral("brake")));
+    // "Go on" that was refused: training stands still as before, and the way out is offered again.
+    f.engine->script = [](const Command& command) -> std::optional<CommandOutcome> {
+      if (!std::holds_alternative<ResumeSession>(command)) return std::nullopt;
+      CommandOutcome out;
+      out.status = unavailable("Not now.");
+      out.text = "Not now.";
+      return out;
+    };
+    brake("answers got too long");
+    QVERIFY(info->trigger(QStringLiteral("brake")));
+    QTRY_COMPARE(info->text(QStringLiteral("command")), QStringLiteral("Not now."));
+    QTRY_VERIFY(info->has(QStringLiteral("brake")));
+  }
 };
 
 QTEST_MAIN(WindowStateTest)
