@@ -217,6 +217,31 @@ class WindowStateTest : public QObject {
     QTRY_COMPARE(info->text(QStringLiteral("command")), QStringLiteral("Not now."));
     QTRY_VERIFY(info->has(QStringLiteral("brake")));
   }
+
+  void aVersionTakenOutForHarmCantBeRolledBackTo() {
+    VersionId harmful;
+    FakeWindow f([&](FakeEngine& engine) {
+      Store& store = engine.writableStore();
+      harmful = addVersion(store, Verdict::kPromote, "Promoted v1.");
+      DecisionWrite back;
+      back.row.version = kBaseVersion;
+      back.row.incumbent = harmful;
+      back.row.verdict = Verdict::kPromote;
+      back.row.kind = "rollback";
+      back.row.scope = "full";
+      back.row.actor = "gate";
+      back.row.reason_text = "Rolled back.";
+      back.states = {{harmful, VersionState::kQuarantined}};
+      back.serving = kBaseVersion;
+      QVERIFY(store.commit_decision(back).ok());
+    });
+    f.window.setMode(MainWindow::Mode::kOperate);
+    TimelinePage* timeline = f.window.timeline();
+    QTRY_COMPARE(timeline->rowTexts().size(), 2);
+    timeline->select(harmful);
+    QVERIFY(timeline->rollBackReason().contains(QStringLiteral("taken out")));
+    QVERIFY(!f.find<QPushButton>("rollBack")->isEnabled());
+  }
 };
 
 QTEST_MAIN(WindowStateTest)

@@ -1822,6 +1822,10 @@ Every answer and verdict is saved. A session that runs now can be resumed at the
             <translation>%1 不能服务:它的文件已删除。</translation>
         </message>
         <message>
+            <source>%1 was taken out: it can&apos;t be rolled back to.</source>
+            <translation>%1 已撤下:不能回滚到它。</translation>
+        </message>
+        <message>
             <source>%1 never served: only versions that did can be rolled back to.</source>
             <translation>%1 从未服务过:只能回滚到服务过的版本。</translation>
         </message>
