@@ -214,7 +214,7 @@ class RealRuntimeTest : public QObject {
 
     press(f.window, "end");
     QTRY_VERIFY_WITH_TIMEOUT(!f.state().session, kWait);
-    QCOMPARE(f.store().session(session)->state, SessionState::kEnded);
+    QTRY_COMPARE_WITH_TIMEOUT(f.store().session(session)->state, SessionState::kEnded, kWait);  // written when it has stopped
     QTRY_VERIFY(f.window.statusText().contains(QStringLiteral("Ready")));
     QVERIFY(f.store().verify().empty());
   }
