@@ -14,6 +14,7 @@
 #include <QStatusBar>
 #include <QToolBar>
 #include <QVBoxLayout>
+#include <utility>
 
 #include "compare/inspect_page.h"
 #include "curves/curves_page.h"
@@ -54,6 +55,7 @@ MainWindow::MainWindow(QWidget* parent)
   layout->setSpacing(0);
   m_banner->setFrameShape(QFrame::Box);
   m_banner->setAlignment(Qt::AlignCenter);
+  m_banner->setTextFormat(Qt::PlainText);
   m_banner->setWordWrap(true);
   m_banner->setObjectName(QStringLiteral("banner"));
   m_banner->hide();
@@ -63,6 +65,7 @@ MainWindow::MainWindow(QWidget* parent)
   setCentralWidget(centre);
   m_pages->addWidget(m_start);
   statusBar()->addWidget(m_status, 1);
+  m_status->setTextFormat(Qt::PlainText);
   m_status->setObjectName(QStringLiteral("status"));
   buildActions();
   buildMenus();
@@ -297,21 +300,31 @@ void MainWindow::showState() {
   m_banner->setText(banner.join(QLatin1Char('\n')));
   m_banner->setVisible(!banner.isEmpty());
 
-  const QString serverError = QString::fromStdString(s.server_error);
-  if (serverError != m_lastServerError) {
-    m_lastServerError = serverError;
-    if (serverError.isEmpty()) m_info->dismiss(QStringLiteral("server"));
-    else m_info->show(QStringLiteral("server"), Severity::kWarning, serverError, tr("Choose port …"), [this] { choosePort(); });
-  }
-  if (!s.train.brake.empty() && !m_info->has(QStringLiteral("brake"))) {
-    m_info->show(QStringLiteral("brake"), Severity::kWarning, tr("Training stopped: %1").arg(QString::fromStdString(s.train.brake)), tr("Go on"), [this] { send(ResumeSession{}, tr("Resuming …")); });
-  }
-  if (!s.store_error.empty()) m_info->show(QStringLiteral("store"), Severity::kError, QString::fromStdString(s.store_error));
+  showStanding(s);
   if (m_demoPending && s.phase == EnginePhase::kReady) {
     m_demoPending = false;
     startDemo();
   }
   updateActions();
+}
+
+// What stands until it is over. The state is read several times a second, and a notice is made when its text changes only: its
+// text can be selected, one that was dismissed stays away, and one that no longer holds goes.
+void MainWindow::showStanding(const EngineState& s) {
+  const auto news = [this](const char* id, QString& last, const std::string& text) {
+    QString now = QString::fromStdString(text);
+    if (now == last) return false;
+    last = std::move(now);
+    if (last.isEmpty()) m_info->dismiss(QString::fromLatin1(id));
+    return !last.isEmpty();
+  };
+  if (news("server", m_lastServerError, s.server_error)) {
+    m_info->show(QStringLiteral("server"), Severity::kWarning, m_lastServerError, tr("Choose port …"), [this] { choosePort(); });
+  }
+  if (news("brake", m_lastBrake, s.train.brake)) {
+    m_info->show(QStringLiteral("brake"), Severity::kWarning, tr("Training stopped: %1").arg(m_lastBrake), tr("Go on"), [this] { send(ResumeSession{}, tr("Resuming …")); });
+  }
+  if (news("store", m_lastStoreError, s.store_error)) m_info->show(QStringLiteral("store"), Severity::kError, m_lastStoreError);
 }
 
 void MainWindow::updateActions() {

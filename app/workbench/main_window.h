@@ -70,6 +70,7 @@ class MainWindow : public QMainWindow {
   void buildPages();
   void connectPages();
   void showState();
+  void showStanding(const EngineState& state);
   void updateActions();
   void send(const Command& command, const QString& doing);
   void startDemo();
@@ -107,7 +108,7 @@ class MainWindow : public QMainWindow {
   Mode m_mode = Mode::kStart;
   bool m_demoPending = false;
   QString m_demoRecipe = QStringLiteral("be-brief");
-  QString m_lastServerError;
+  QString m_lastServerError, m_lastBrake, m_lastStoreError;  // as the notices tell them
   std::thread m_closer;      // waits for the engine while the window says goodbye
   bool m_closing = false;
   bool m_closed = false;

@@ -14,6 +14,7 @@
 #include <QToolBar>
 #include <QVBoxLayout>
 #include <utility>
+#include <variant>
 
 #include "curves/curves_page.h"
 #include "session/session_dialog.h"
@@ -46,6 +47,10 @@ void MainWindow::send(const Command& command, const QString& doing) {
   statusBar()->showMessage(doing);
   m_bridge->submit(command, this, [this, command](const CommandOutcome& outcome) {
     statusBar()->clearMessage();
+    if (!outcome.ok() && std::holds_alternative<ResumeSession>(command)) {
+      m_info->dismiss(QStringLiteral("brake"));
+      m_lastBrake.clear();  // a brake that still holds is told again, with the way on
+    }
     m_info->show(QStringLiteral("command"), outcome.ok() ? Severity::kInformation : Severity::kWarning,
                  outcomeText(command, outcome, m_bridge->state()));
   });

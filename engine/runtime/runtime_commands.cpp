@@ -147,7 +147,8 @@ CommandOutcome Runtime::Impl::handle(GiveLabel& c) {
 CommandOutcome Runtime::Impl::handle(TakeLabelBack& c) {
   const auto taken = store->retract_feedback(c.feedback, true);
   if (!taken.ok()) return refused(taken.status());
-  CommandOutcome out = accepted(taken->state == "consumed"
+  // `consumed` came after the step: no step used that one.
+  CommandOutcome out = accepted(taken->state == "used"
                                     ? "A step used this label already; the retraction counts for rates, the step stays."
                                     : "Taken back.");
   out.feedback = taken->id;

@@ -5,6 +5,7 @@
 
 #include "bridge/series.h"
 #include "compare/diff.h"
+#include "shell/outcome_text.h"
 #include "shell/theme.h"
 #include "timeline/lane_map.h"
 
@@ -115,6 +116,17 @@ class PureTest : public QObject {
     const QString html = diffHtml(pieces, true, QStringLiteral("#111"), QStringLiteral("#222"));
     QVERIFY(!html.contains(QStringLiteral("<b>")));
     QVERIFY(html.contains(QStringLiteral("&lt;")));
+  }
+
+  // A label that came after the step is `consumed`: no step used that one.
+  void aLabelTakenBackSaysWhetherAStepUsedIt() {
+    const auto said = [](const char* state) {
+      CommandOutcome outcome;
+      outcome.feedback_state = state;
+      return outcomeText(TakeLabelBack{}, outcome, EngineState());
+    };
+    QVERIFY(said("used").contains(QStringLiteral("A step used this label already")));
+    for (const char* state : {"consumed", "waiting", "late"}) QCOMPARE(said(state), QStringLiteral("Taken back."));
   }
 
   void segmentsFollowThePromotions() {

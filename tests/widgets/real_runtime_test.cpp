@@ -108,6 +108,9 @@ class RealRuntimeTest : public QObject {
     };
     QTRY_VERIFY2_WITH_TIMEOUT(allTold(), qPrintable(page->history().join(QLatin1Char('\n'))), kWait);
 
+    QTest::keyClick(page, Qt::Key_U);
+    QTRY_VERIFY_WITH_TIMEOUT(page->statusText().contains(QStringLiteral("A step used this label already")), kWait);
+
     QTRY_VERIFY_WITH_TIMEOUT(f.store().version(step.candidate), kWait);
     const auto system = load_system(tinyModel());
     QVERIFY(system.ok());
@@ -211,7 +214,7 @@ class RealRuntimeTest : public QObject {
 
     press(f.window, "end");
     QTRY_VERIFY_WITH_TIMEOUT(!f.state().session, kWait);
-    QCOMPARE(f.store().session(session)->state, SessionState::kEnded);
+    QTRY_COMPARE_WITH_TIMEOUT(f.store().session(session)->state, SessionState::kEnded, kWait);  // written when it has stopped
     QTRY_VERIFY(f.window.statusText().contains(QStringLiteral("Ready")));
     QVERIFY(f.store().verify().empty());
   }

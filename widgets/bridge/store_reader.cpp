@@ -2,6 +2,7 @@
 #include "bridge/store_reader.h"
 
 #include <algorithm>
+#include <set>
 
 namespace sluice::gui {
 namespace {
@@ -52,7 +53,7 @@ void StoreReader::readTouched(Inbox::Drained drained) {
     Q_EMIT versionsRead(share(m_api.store().versions()));
   }
   if (touched(EventKind::kRecord)) readRecords();
-  if (touched(EventKind::kFeedback)) readFeedback();
+  if (touched(EventKind::kFeedback)) readFeedback(drained);
   if (touched(EventKind::kMetric) || touched(EventKind::kStep)) readMetrics();
   if (touched(EventKind::kDecision)) readDecisions();
   if (touched(EventKind::kLog)) readLog();
@@ -70,7 +71,25 @@ void StoreReader::readRecords() {
   }
 }
 
-void StoreReader::readFeedback() {
+// A label that was delivered before and changed since was taken back: rows after the last one don't tell of it.
+void StoreReader::readChangedFeedback(const Inbox::Drained& drained) {
+  if (drained.overflowed) {  // which ones is not known: all are read again
+    m_lastFeedback = 0;
+    return;
+  }
+  std::set<std::string> records;
+  for (const StoreEvent& event : drained.events) {
+    if (event.kind == EventKind::kFeedback && event.id <= m_lastFeedback && !event.text_id.empty()) records.insert(event.text_id);
+  }
+  std::vector<FeedbackRow> rows;
+  for (const std::string& record : records) {
+    for (FeedbackRow& row : m_api.store().feedback_of(RecordId{record})) rows.push_back(std::move(row));
+  }
+  if (!rows.empty()) Q_EMIT feedbackRead(share(std::move(rows)));
+}
+
+void StoreReader::readFeedback(const Inbox::Drained& drained) {
+  readChangedFeedback(drained);
   for (;;) {
     auto rows = m_api.store().feedback_after(m_lastFeedback, kPage);
     if (rows.empty()) return;

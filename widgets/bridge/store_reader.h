@@ -33,7 +33,7 @@ class StoreReader : public QObject {
   void sessionsRead(sluice::gui::Rows<sluice::SessionRow> rows);
   void versionsRead(sluice::gui::Rows<sluice::VersionRow> rows);
   void recordsRead(sluice::gui::Rows<sluice::RecordRow> rows);       // new ones, oldest first
-  void feedbackRead(sluice::gui::Rows<sluice::FeedbackRow> rows);
+  void feedbackRead(sluice::gui::Rows<sluice::FeedbackRow> rows);     // new ones, and again those of a record where one changed
   void metricsRead(sluice::gui::Rows<sluice::MetricRow> rows);
   void decisionsRead(sluice::gui::Rows<sluice::DecisionRow> rows);
   void logRead(sluice::gui::Rows<sluice::LogRow> rows);
@@ -44,7 +44,8 @@ class StoreReader : public QObject {
 
  private:
   void readRecords();
-  void readFeedback();
+  void readFeedback(const Inbox::Drained& drained);
+  void readChangedFeedback(const Inbox::Drained& drained);
   void readMetrics();
   void readDecisions();
   void readLog();

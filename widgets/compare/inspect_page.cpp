@@ -94,6 +94,8 @@ QWidget* InspectPage::makeAnswers() {
   for (Side& side : m_sides) {
     auto* column = new QVBoxLayout;
     side.head = new QLabel(box);
+    side.head->setObjectName(&side == m_sides ? QStringLiteral("leftHead") : QStringLiteral("rightHead"));
+    side.head->setTextFormat(Qt::PlainText);
     side.head->setWordWrap(true);
     side.text = new QTextBrowser(box);
     side.text->setAccessibleName(&side == m_sides ? tr("Left answer") : tr("Right answer"));
@@ -105,6 +107,7 @@ QWidget* InspectPage::makeAnswers() {
   auto* row = new QHBoxLayout;
   m_receipt = new QLabel(box);
   m_receipt->setObjectName(QStringLiteral("receipt"));
+  m_receipt->setTextFormat(Qt::PlainText);
   m_receipt->setTextInteractionFlags(Qt::TextSelectableByMouse);
   m_accept = new QPushButton(tr("✓ Accept"), box);
   m_accept->setObjectName(QStringLiteral("askAccept"));

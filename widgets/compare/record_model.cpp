@@ -78,9 +78,10 @@ void RecordModel::update(const std::vector<RecordRow>& rows) {
 
 void RecordModel::setVerdicts(const std::vector<FeedbackRow>& rows) {
   for (const FeedbackRow& row : rows) {
+    if (!row.record.valid()) continue;  // names no record, or none was found
     const QString id = QString::fromStdString(row.record.text);
-    if (row.retracted) m_verdicts.remove(id);
-    else m_verdicts.insert(id, verdictOf(row));
+    if (!row.retracted) m_verdicts[id].insert(row.id.value, verdictOf(row));
+    else if (const auto labels = m_verdicts.find(id); labels != m_verdicts.end()) labels->remove(row.id.value);
   }
   if (!m_rows.empty()) Q_EMIT dataChanged(index(0, kVerdict), index(rowCount() - 1, kVerdict));
 }
@@ -89,15 +90,22 @@ int RecordModel::rowCount(const QModelIndex& parent) const { return parent.isVal
 int RecordModel::columnCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : kColumns; }
 
 QVariant RecordModel::data(const QModelIndex& index, int role) const {
-  if (!index.isValid() || (role != Qt::DisplayRole && role != Qt::ToolTipRole)) return {};
-  const RecordRow& row = record(index.row());
-  const bool whole = role == Qt::ToolTipRole;
-  switch (index.column()) {
+  if (!index.isValid()) return {};
+  if (role == Qt::DisplayRole) return cell(record(index.row()), index.column(), 120);
+  if (role == Qt::ToolTipRole) return plainToolTip(cell(record(index.row()), index.column(), 600));
+  return {};
+}
+
+QString RecordModel::cell(const RecordRow& row, int column, int characters) const {
+  switch (column) {
     case kWhen: return timeText(row.served_us);
-    case kPrompt: return oneLine(row.prompt_text, whole ? 600 : 120);
-    case kReply: return oneLine(row.completion_text, whole ? 1200 : 240);
+    case kPrompt: return oneLine(row.prompt_text, characters);
+    case kReply: return oneLine(row.completion_text, 2 * characters);
     case kAdapter: return adapterText(row.adapter_name);
-    case kVerdict: return m_verdicts.value(QString::fromStdString(row.id.text));
+    case kVerdict: {
+      const auto labels = m_verdicts.constFind(QString::fromStdString(row.id.text));
+      return labels == m_verdicts.constEnd() || labels->isEmpty() ? QString() : labels->last();
+    }
     default: return row.used_in_step.valid() ? tr("trained in step %1").arg(row.used_in_step.value) : fateText(row.fate);
   }
 }

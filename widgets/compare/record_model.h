@@ -5,6 +5,7 @@
 
 #include <QAbstractTableModel>
 #include <QHash>
+#include <QMap>
 #include <deque>
 #include <vector>
 
@@ -24,6 +25,7 @@ class RecordModel : public QAbstractTableModel {
   void clear();
   // Fates change when a step trains: takes what the store says now of rows that are here.
   void update(const std::vector<RecordRow>& rows);
+  // Rows that are here already may come again: what is taken back goes, and the newest of the others is shown.
   void setVerdicts(const std::vector<FeedbackRow>& rows);
 
   const RecordRow& record(int row) const { return m_rows[static_cast<std::size_t>(row)]; }
@@ -38,9 +40,10 @@ class RecordModel : public QAbstractTableModel {
 
  private:
   int rowOf(std::int64_t seq) const;  // -1 = not here
+  QString cell(const RecordRow& row, int column, int characters) const;  // at most so many of a prompt, twice of an answer
 
   std::deque<RecordRow> m_rows;       // descending seq
-  QHash<QString, QString> m_verdicts; // by record id
+  QHash<QString, QMap<std::int64_t, QString>> m_verdicts;  // by record id; of each label, by its id, that stands
 };
 
 }  // namespace sluice::gui

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "shell/format.h"
 #include "shell/theme.h"
 
 namespace sluice::gui {
@@ -132,7 +133,7 @@ void CurveView::setMarks(std::vector<CurveMark> marks) {
     item.stem->setPen(pen);
     item.glyph->setBrush(color);
     for (QGraphicsItem* part : {static_cast<QGraphicsItem*>(item.stem), static_cast<QGraphicsItem*>(item.glyph)}) {
-      part->setToolTip(mark.text);
+      part->setToolTip(plainToolTip(mark.text));
       part->setZValue(20);
     }
     m_chart->marks.push_back(item);

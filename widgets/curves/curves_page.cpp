@@ -14,7 +14,9 @@
 #include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "shell/format.h"
 #include "shell/theme.h"
 
 namespace sluice::gui {
@@ -23,6 +25,7 @@ namespace {
 constexpr int kTickMs = 50;            // one card a tick; a dirty card is redrawn at most every 200 ms with four of them
 constexpr std::size_t kRollingWindow = 32;
 constexpr std::size_t kRollingLeast = 8;
+constexpr std::size_t kPaleWindow = 8;
 constexpr int kSmoothingSteps = 99;   // hundredths
 
 CurveMark markOf(const DecisionRow& row, double x) {
@@ -76,6 +79,8 @@ QWidget* CurvesPage::makeControls() {
   auto* box = new QWidget(this);
   auto* row = new QHBoxLayout(box);
   row->setContentsMargins(0, 0, 6, 0);
+  m_conditions->setObjectName(QStringLiteral("conditions"));
+  m_conditions->setTextFormat(Qt::PlainText);
   m_conditions->setTextInteractionFlags(Qt::TextSelectableByMouse);
   m_conditions->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
   m_conditions->setText(tr("No session yet: run the demo or start one."));
@@ -89,7 +94,7 @@ QWidget* CurvesPage::makeControls() {
   m_smoothing->setAccessibleName(tr("Smoothing"));
   auto* label = new QLabel(tr("Smoothing"), box);
   for (QWidget* widget : {static_cast<QWidget*>(label), static_cast<QWidget*>(m_smoothing)}) {
-    widget->setToolTip(tr("Of the strong lines, over every point; the pale line under each shows the points themselves"));
+    widget->setToolTip(tr("Of the strong lines, over every point; the pale line under each shows the points themselves, of the accept rate the mean of eight"));
   }
   label->setBuddy(m_smoothing);
   row->addWidget(m_conditions, 1);
@@ -110,7 +115,7 @@ void CurvesPage::buildCards() {
   const auto line = [](const char* metric, const QString& name, Kind kind = Kind::kSmoothed) {
     return Line{QString::fromLatin1(metric), name, kind};
   };
-  addCard(QStringLiteral("accept"), tr("Accept rate (last 32 requests)"), tr("The learning curve: appears with the first eight verdicts."),
+  addCard(QStringLiteral("accept"), tr("Accept rate (last 32 requests; pale: last 8)"), tr("The learning curve: appears with the first eight verdicts."),
           {line("accept", tr("accepted"), Kind::kRolling)}, unit, {0, 0, 2});
   addCard(QStringLiteral("rejection"), tr("Rejection rate of the gate"), tr("Appears after the first gate decision."),
           {line("rejection_rate", tr("rejected / decided"))}, unit, {0, 1, 1});
@@ -132,6 +137,7 @@ void CurvesPage::addCard(const QString& id, const QString& title, const QString&
   card.title = title;
   card.lines = std::move(lines);
   card.derived.resize(card.lines.size());
+  card.pale.resize(card.lines.size());
   auto* frame = new QFrame(this);
   frame->setFrameShape(QFrame::StyledPanel);
   auto* layout = new QVBoxLayout(frame);
@@ -191,6 +197,7 @@ void CurvesPage::takeSessions(const Rows<SessionRow>& rows) {
   const SessionId before = m_session;
   showSessionHead();
   if (m_session != before) rebuild();
+  else updateMarks();  // the one shown may have a successor now
 }
 
 void CurvesPage::showSessionHead() {
@@ -200,6 +207,10 @@ void CurvesPage::showSessionHead() {
   }
   if (!shown) return;
   m_startedUs = shown->started_us;
+  m_nextStartUs = std::numeric_limits<std::int64_t>::max();
+  for (const SessionRow& row : m_sessions) {
+    if (row.id > shown->id) m_nextStartUs = std::min(m_nextStartUs, row.started_us);
+  }
   m_session = shown->id;
   const QJsonObject conditions = QJsonDocument::fromJson(QByteArray::fromStdString(shown->conditions_json)).object();
   QStringList parts, all;
@@ -210,7 +221,7 @@ void CurvesPage::showSessionHead() {
   for (auto it = conditions.begin(); it != conditions.end(); ++it) all << it.key() + QStringLiteral(": ") + it.value().toVariant().toString();
   m_conditions->setText(tr("“%1”, session %2, seed %3 · %4")
                             .arg(QString::fromStdString(shown->name)).arg(shown->id.value).arg(shown->seed).arg(parts.join(QStringLiteral(", "))));
-  m_conditions->setToolTip(all.join(QLatin1Char('\n')));
+  m_conditions->setToolTip(plainToolTip(all.join(QLatin1Char('\n'))));
 }
 
 void CurvesPage::takeMetrics(const Rows<MetricRow>& rows) {
@@ -241,6 +252,12 @@ void CurvesPage::rebuild() {
   updateMarks();
 }
 
+// What was decided when no session was open belongs to the one before: its curves are what is shown then.
+bool CurvesPage::isOfSession(const DecisionRow& row) const {
+  if (row.session.valid()) return row.session == m_session;
+  return row.time_us >= m_startedUs && row.time_us < m_nextStartUs;
+}
+
 void CurvesPage::updateMarks() {
   // By requests, a decision stands where the last live request before it stands.
   std::vector<std::pair<std::int64_t, double>> requests;  // time, x: both ascending
@@ -249,8 +266,10 @@ void CurvesPage::updateMarks() {
   }
   m_marks.clear();
   for (const DecisionRow& row : m_decisions) {
-    if (row.session != m_session || row.kind == "startup") continue;
+    if (!isOfSession(row) || row.kind == "startup") continue;
     double x = static_cast<double>(row.time_us - m_startedUs) / 60e6;
+    // After the session it stands where the learning curve ends: beyond that nobody would see it.
+    if (const Series& curve = series(QStringLiteral("accept")); !row.session.valid() && !curve.empty()) x = std::min(x, curve.maxX());
     if (m_x == XAxis::kRequests) {
       const auto after = std::partition_point(requests.begin(), requests.end(), [&](const auto& r) { return r.first <= row.time_us; });
       x = after == requests.begin() ? 0 : std::prev(after)->second;
@@ -285,13 +304,18 @@ void CurvesPage::refreshCard(Card& card) {
     const Line& line = card.lines[i];
     const auto found = m_series.constFind(line.metric);
     if (found == m_series.constEnd() || found->empty()) continue;
-    card.derived[i] = line.kind == Line::Kind::kRolling ? rollingMean(found->points(), kRollingWindow, kRollingLeast)
-                                                        : smoothed(found->points(), m_smoothing->value() / 100.0);
+    const bool rolling = line.kind == Line::Kind::kRolling;
+    std::vector<CurvePoint> rates;
+    if (rolling) {
+      // A 0/1 curve has nothing to show in its raw form but two bars: the mean of a few points stands in for them.
+      card.pale[i] = rollingMean(found->points(), kPaleWindow, kPaleWindow);
+      rates = rollingMean(found->points(), kRollingWindow, kRollingLeast);
+    }
+    const std::vector<CurvePoint>& told = rolling ? rates : found->points();
+    card.derived[i] = smoothed(told, m_smoothing->value() / 100.0);
     points += static_cast<qsizetype>(found->points().size());
-    last = line.kind == Line::Kind::kRolling ? card.derived[i].back().y : found->points().back().y;
-    // A 0/1 curve has nothing to show in its raw form but two bars: its smoothed twin stands in for it.
-    drawn.push_back({line.name, line.kind == Line::Kind::kRolling ? nullptr : &found->points(), &card.derived[i],
-                     static_cast<int>(i)});
+    last = told.back().y;
+    drawn.push_back({line.name, rolling ? &card.pale[i] : &found->points(), &card.derived[i], static_cast<int>(i)});
   }
   card.view->setVisible(points > 0);
   card.placeholder->setVisible(points == 0);

@@ -8,6 +8,7 @@
 #include <QMap>
 #include <QTimer>
 #include <QWidget>
+#include <limits>
 #include <vector>
 
 #include "bridge/engine_bridge.h"
@@ -57,7 +58,8 @@ class CurvesPage : public QWidget {
     QLabel* placeholder = nullptr;
     QToolButton* live = nullptr;
     bool dirty = true;
-    std::vector<std::vector<CurvePoint>> derived;  // one per line
+    std::vector<std::vector<CurvePoint>> derived;  // the strong one of each line
+    std::vector<std::vector<CurvePoint>> pale;     // of each rolling line, in place of its points
   };
 
   struct Place {
@@ -75,6 +77,7 @@ class CurvesPage : public QWidget {
   void rebuild();            // the drawn session changed
   void refreshNext();
   void refreshCard(Card& card);
+  bool isOfSession(const DecisionRow& row) const;
   void updateMarks();
 
   EngineBridge& m_bridge;
@@ -94,6 +97,7 @@ class CurvesPage : public QWidget {
   QLabel* m_conditions;
   XAxis m_x = XAxis::kRequests;
   std::int64_t m_startedUs = 0;   // of the drawn session
+  std::int64_t m_nextStartUs = std::numeric_limits<std::int64_t>::max();  // of the one after it
 };
 
 }  // namespace sluice::gui

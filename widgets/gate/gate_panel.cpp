@@ -17,6 +17,7 @@
 #include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "gate/verdict_card.h"
 #include "shell/format.h"
@@ -96,6 +97,7 @@ QWidget* GatePanel::makeProgress() {
   m_measuring = new QLabel(box);
   m_rates = new QLabel(box);
   m_bets = new QLabel(box);
+  m_measuring->setTextFormat(Qt::PlainText);
   for (QLabel* label : {m_measuring, m_rates, m_bets}) label->setWordWrap(true);
   m_measuring->setObjectName(QStringLiteral("gateProgress"));
   m_bets->setToolTip(tr("E grows with evidence that the candidate is not worse, F with evidence that it is not better. "
@@ -118,6 +120,7 @@ QWidget* GatePanel::makeThresholds() {
   layout->addLayout(grid);
   m_whatIf = new QLabel(box);
   m_whatIf->setObjectName(QStringLiteral("whatIf"));
+  m_whatIf->setTextFormat(Qt::PlainText);
   m_whatIf->setWordWrap(true);
   m_whatIf->setAlignment(Qt::AlignTop | Qt::AlignLeft);
   m_whatIf->setMinimumHeight(2 * fontMetrics().lineSpacing());  // the buttons below stay where they are
@@ -200,11 +203,16 @@ QWidget* GatePanel::makeVerdicts() {
 void GatePanel::readInForce() {
   SettingsId id;
   const QByteArray json = QByteArray::fromStdString(m_bridge.api().gate_settings_json(&id));
-  const bool untouched = !draftDiffers();
-  m_inForce = QJsonDocument::fromJson(json).object();
+  const QJsonObject before = std::exchange(m_inForce, QJsonDocument::fromJson(json).object());
+  const QJsonObject mine = std::exchange(m_draft, m_inForce);
   m_settingsId = id;
-  if (untouched) m_draft = m_inForce;
+  // Only what was moved here is laid over what others put into force meanwhile: "Apply" must not undo their changes.
+  for (const Row& row : m_rows) {
+    const QJsonValue moved = valueAt(mine, row.spec.path);
+    if (moved.toDouble() != valueAt(before, row.spec.path).toDouble()) setAt(m_draft, row.spec.path, moved);
+  }
   showDraft();
+  if (draftDiffers()) m_whatIfTimer.start();
 }
 
 double GatePanel::draftValue(const QString& name) const { return valueAt(m_draft, name.split(QLatin1Char('.'))).toDouble(); }
@@ -275,7 +283,6 @@ void GatePanel::apply() {
       m_note->clear();
       m_draft = m_inForce;   // what is read back now becomes the draft
       readInForce();
-      m_draft = m_inForce;
       Q_EMIT applied(outcomeText(PutGateSettings{}, outcome, m_bridge.state()));
     }
     showDraft();

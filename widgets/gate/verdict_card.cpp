@@ -47,6 +47,7 @@ VerdictCard::VerdictCard(const DecisionRow& row, QWidget* parent)
   m_head->setFont(bold);
   auto* text = new QLabel(QString::fromStdString(row.reason_text), this);
   text->setObjectName(QStringLiteral("reason"));
+  text->setTextFormat(Qt::PlainText);
   text->setWordWrap(true);
   text->setTextInteractionFlags(Qt::TextSelectableByMouse);
   layout->addWidget(m_head);

@@ -40,6 +40,7 @@ void LabelPage::build() {
   m_progress->setObjectName(QStringLiteral("labelProgress"));
   m_prompt = new QLabel(this);
   m_prompt->setObjectName(QStringLiteral("labelPrompt"));
+  m_prompt->setTextFormat(Qt::PlainText);
   m_prompt->setWordWrap(true);
   m_prompt->setTextInteractionFlags(Qt::TextSelectableByMouse);
   m_reply = new QTextBrowser(this);
@@ -51,6 +52,7 @@ void LabelPage::build() {
   m_prompt->setFont(large);
   m_status = new QLabel(this);
   m_status->setObjectName(QStringLiteral("labelStatus"));
+  m_status->setTextFormat(Qt::PlainText);
   m_status->setWordWrap(true);
   auto* buttons = new QHBoxLayout;
   const auto button = [&](const QString& text, const char* name, void (LabelPage::*run)()) {

@@ -66,7 +66,8 @@ int LogModel::columnCount(const QModelIndex& parent) const { return parent.isVal
 QVariant LogModel::data(const QModelIndex& index, int role) const {
   if (!index.isValid()) return {};
   const LogRow& row = m_shown[static_cast<std::size_t>(index.row())];
-  if (role == Qt::DisplayRole || (role == Qt::ToolTipRole && index.column() == kText)) {
+  if (role == Qt::ToolTipRole && index.column() == kText) return plainToolTip(QString::fromStdString(row.text));
+  if (role == Qt::DisplayRole) {
     switch (index.column()) {
       case kTime: return timeText(row.time_us);
       case kLevel: return levelText(row.level);

@@ -19,6 +19,8 @@ IntakeCard::IntakeCard(EngineBridge& bridge, QWidget* parent)
   QFont bold = m_session->font();
   bold.setBold(true);
   m_session->setFont(bold);
+  m_now->setObjectName(QStringLiteral("sessionNow"));
+  for (QLabel* label : {m_session, m_now, m_counts}) label->setTextFormat(Qt::PlainText);
   m_now->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
   row->setSpacing(10);
   row->addWidget(m_session);
@@ -43,7 +45,7 @@ void IntakeCard::showState() {
   m_session->setText((paused ? tr("‖ “%1” is paused") : tr("▶ “%1” runs")).arg(QString::fromStdString(state.session->name)));
   if (!state.session_problem.empty()) {
     m_now->setText(tr("can't go on: %1").arg(QString::fromStdString(state.session_problem)));
-    m_now->setToolTip(m_now->text());
+    m_now->setToolTip(plainToolTip(m_now->text()));
     return;
   }
   const StreamProgress& stream = state.stream;
@@ -55,7 +57,7 @@ void IntakeCard::showState() {
   parts << (state.train.brake.empty() ? tr("trainer: %1").arg(trainText(state.train))
                                       : tr("trainer stopped: %1").arg(QString::fromStdString(state.train.brake)));
   m_now->setText(parts.join(QStringLiteral("  ·  ")));
-  m_now->setToolTip(m_now->text());
+  m_now->setToolTip(plainToolTip(m_now->text()));
 }
 
 void IntakeCard::showCounts(const StoreCounts& counts) {

@@ -22,6 +22,7 @@ SessionDialog::SessionDialog(std::vector<RecipeSummary> recipes, QWidget* parent
     m_recipe->addItem(tr("%1 (%2)").arg(QString::fromStdString(recipe.title), QString::fromStdString(recipe.name)));
   }
   m_summary = new QLabel(this);
+  m_summary->setTextFormat(Qt::PlainText);
   m_summary->setWordWrap(true);
   m_summary->setMinimumWidth(fontMetrics().averageCharWidth() * 60);
   m_name = new QLineEdit(this);

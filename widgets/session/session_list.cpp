@@ -70,7 +70,8 @@ void SessionList::showRows() {
     const Learnt learnt = m_learnt.value(row.id.value);
     item->setData(kName, Qt::UserRole, static_cast<qlonglong>(row.id.value));
     item->setText(kName, QString::fromStdString(row.name));
-    item->setToolTip(kName, tr("Session %1, recipe %2%3").arg(row.id.value).arg(QString::fromStdString(row.recipe_name), row.live_only ? tr(", live only") : QString()));
+    const QString about = tr("Session %1, recipe %2%3").arg(row.id.value).arg(QString::fromStdString(row.recipe_name), row.live_only ? tr(", live only") : QString());
+    item->setToolTip(kName, plainToolTip(about));
     item->setText(kSeed, locale.toString(static_cast<qulonglong>(row.seed)));
     item->setText(kPhase, sessionStateText(row.state));
     item->setText(kSteps, locale.toString(learnt.steps));

@@ -4,6 +4,7 @@
 #include <QCoreApplication>
 #include <QDateTime>
 #include <QLocale>
+#include <QTextDocument>
 
 namespace sluice::gui {
 namespace {
@@ -37,6 +38,8 @@ QString ageText(std::int64_t timeUs, std::int64_t now) {
 }
 
 QString bytesText(std::int64_t bytes) { return QLocale().formattedDataSize(bytes, 1, QLocale::DataSizeSIFormat); }
+
+QString plainToolTip(const QString& text) { return text.isEmpty() ? QString() : Qt::convertFromPlainText(text, Qt::WhiteSpaceNormal); }
 
 QString versionText(std::int64_t version) { return version == 0 ? tr("v0 (base)") : QStringLiteral("v%1").arg(version); }
 

@@ -13,6 +13,8 @@ QString timeText(std::int64_t timeUs);      // clock time today, else with the d
 QString ageText(std::int64_t timeUs, std::int64_t nowUs);  // "3 min ago"
 QString bytesText(std::int64_t bytes);
 QString versionText(std::int64_t version);  // "v3", "v0 (base)"
+// A tool-tip that shows the text as it is, whatever markup a model or client wrote into it, and wraps it.
+QString plainToolTip(const QString& text);
 std::int64_t nowUs();
 
 }  // namespace sluice::gui

@@ -53,6 +53,7 @@ void InfoBar::show(const QString& id, Severity severity, const QString& text, co
   word->setFont(bold);
   auto* label = new QLabel(text, bar);
   label->setObjectName(QStringLiteral("text"));
+  label->setTextFormat(Qt::PlainText);
   label->setWordWrap(true);
   label->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
   row->addWidget(word);

@@ -32,8 +32,8 @@ struct Say {
   QString operator()(const ServeBaseAndFreeze&) const { return tr("The base serves; nothing is learnt or promoted until you unfreeze."); }
   QString operator()(const GiveLabel&) const { return tr("Saved."); }
   QString operator()(const TakeLabelBack&) const {
-    return outcome.feedback_state == "consumed" ? tr("A step used this label already; the retraction counts for rates, the step stays.")
-                                                : tr("Taken back.");
+    return outcome.feedback_state == "used" ? tr("A step used this label already; the retraction counts for rates, the step stays.")
+                                            : tr("Taken back.");
   }
   QString operator()(const ExportAdapter& c) const { return tr("The adapter is in %1.").arg(QString::fromStdString(c.folder)); }
   // The engine's sentence on a decision is shown unchanged; an answer speaks for itself.

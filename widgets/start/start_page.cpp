@@ -28,6 +28,8 @@ StartPage::StartPage(QWidget* parent) : QWidget(parent) {
   auto* line = new QLabel(tr("Serve a model, learn from what people accept, and let an update into service only when it is proven better."), this);
   line->setWordWrap(true);
   m_problem = new QLabel(this);
+  m_problem->setObjectName(QStringLiteral("problem"));
+  m_problem->setTextFormat(Qt::PlainText);
   m_problem->setWordWrap(true);
   m_problem->setVisible(false);
   m_problem->setTextInteractionFlags(Qt::TextSelectableByMouse);
@@ -52,6 +54,7 @@ QWidget* StartPage::makeActions() {
   layout->setContentsMargins(0, 0, 0, 0);
   m_modelLine = new QLabel(box);
   m_modelLine->setObjectName(QStringLiteral("modelLine"));
+  m_modelLine->setTextFormat(Qt::PlainText);
   m_modelLine->setWordWrap(true);
   m_demo = new QPushButton(tr("Run the demo"), box);
   m_demo->setObjectName(QStringLiteral("runDemo"));
@@ -71,6 +74,7 @@ QWidget* StartPage::makeActions() {
   m_end->setVisible(false);
   m_sessionLine = new QLabel(box);
   m_sessionLine->setObjectName(QStringLiteral("sessionLine"));
+  m_sessionLine->setTextFormat(Qt::PlainText);
   m_sessionLine->setWordWrap(true);
   m_sessionLine->hide();
   m_session = new QPushButton(tr("Start a session …"), box);
@@ -79,6 +83,7 @@ QWidget* StartPage::makeActions() {
   m_model->setObjectName(QStringLiteral("chooseModel"));
   m_fit = new QLabel(box);
   m_fit->setObjectName(QStringLiteral("modelFit"));
+  m_fit->setTextFormat(Qt::PlainText);
   m_fit->setWordWrap(true);
   m_fit->hide();
   layout->addWidget(m_modelLine);
@@ -106,9 +111,11 @@ QWidget* StartPage::makeServer() {
   auto* layout = new QVBoxLayout(box);
   m_serverLine = new QLabel(box);
   m_serverLine->setObjectName(QStringLiteral("serverLine"));
+  m_serverLine->setTextFormat(Qt::PlainText);
   m_serverLine->setWordWrap(true);
   m_snippet = new QLabel(box);
   m_snippet->setObjectName(QStringLiteral("snippet"));
+  m_snippet->setTextFormat(Qt::PlainText);
   m_snippet->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
   m_snippet->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
   m_copy = new QPushButton(tr("Copy"), box);

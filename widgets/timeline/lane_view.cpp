@@ -163,7 +163,7 @@ bool LaneView::event(QEvent* event) {
   if (event->type() == QEvent::ToolTip) {
     auto* help = static_cast<QHelpEvent*>(event);
     const Mark* mark = markAt(help->pos());
-    QToolTip::showText(help->globalPos(), mark ? mark->text : QString(), this);
+    QToolTip::showText(help->globalPos(), mark ? plainToolTip(mark->text) : QString(), this);
     return true;
   }
   return QWidget::event(event);

@@ -28,6 +28,7 @@ RollBackSheet::RollBackSheet(const VersionRow& target, const VersionRow* now, co
   layout->addWidget(text);
   if (decision) {
     auto* past = new QLabel(tr("What the gate said of %1: %2").arg(to, QString::fromStdString(decision->reason_text)), this);
+    past->setTextFormat(Qt::PlainText);
     past->setWordWrap(true);
     layout->addWidget(past);
   }

@@ -21,9 +21,8 @@ namespace {
 
 enum Column { kVersion, kState, kRates, kDecision, kWhen, kColumns };
 
-bool canRollBackTo(VersionState state) {
-  return state == VersionState::kRetired || state == VersionState::kQuarantined;
-}
+// As the registry has it: what was taken out does not come back this way.
+bool canRollBackTo(VersionState state) { return state == VersionState::kRetired; }
 
 }  // namespace
 
@@ -128,7 +127,7 @@ void TimelinePage::rebuild() {
     const auto put = [&](int column, const QString& text) {
       auto* item = new QTableWidgetItem(text);
       item->setData(Qt::UserRole, static_cast<qlonglong>(version.id.value));
-      item->setToolTip(text);
+      item->setToolTip(plainToolTip(text));
       if (version.state == VersionState::kServing) {
         QFont bold = item->font();
         bold.setBold(true);
@@ -164,6 +163,7 @@ QString TimelinePage::rollBackReason() const {
   if (!version) return tr("Choose a version first.");
   if (version->state == VersionState::kServing) return tr("This version serves already.");
   if (version->state == VersionState::kPruned) return tr("%1 can't serve: its files were deleted.").arg(versionText(m_selected.value));
+  if (version->state == VersionState::kQuarantined) return tr("%1 was taken out: it can't be rolled back to.").arg(versionText(m_selected.value));
   if (!canRollBackTo(version->state)) return tr("%1 never served: only versions that did can be rolled back to.").arg(versionText(m_selected.value));
   return {};
 }

@@ -404,16 +404,16 @@
             <translation>平滑</translation>
         </message>
         <message>
-            <source>Of the strong lines, over every point; the pale line under each shows the points themselves</source>
-            <translation>作用于粗线,计入每个点;下面的浅线是点本身</translation>
+            <source>Of the strong lines, over every point; the pale line under each shows the points themselves, of the accept rate the mean of eight</source>
+            <translation>作用于粗线,计入每个点;下面的浅线是点本身,接受率的浅线是八个点的平均</translation>
         </message>
         <message>
             <source>Appears after the first training step.</source>
             <translation>第一步训练之后出现。</translation>
         </message>
         <message>
-            <source>Accept rate (last 32 requests)</source>
-            <translation>接受率(最近 32 个请求)</translation>
+            <source>Accept rate (last 32 requests; pale: last 8)</source>
+            <translation>接受率(最近 32 个请求;浅线:最近 8 个)</translation>
         </message>
         <message>
             <source>The learning curve: appears with the first eight verdicts.</source>
@@ -1824,6 +1824,10 @@ Every answer and verdict is saved. A session that runs now can be resumed at the
         <message>
             <source>%1 can&apos;t serve: its files were deleted.</source>
             <translation>%1 不能服务:它的文件已删除。</translation>
+        </message>
+        <message>
+            <source>%1 was taken out: it can&apos;t be rolled back to.</source>
+            <translation>%1 已撤下:不能回滚到它。</translation>
         </message>
         <message>
             <source>%1 never served: only versions that did can be rolled back to.</source>

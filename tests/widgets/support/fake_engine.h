@@ -112,6 +112,7 @@ class FakeEngine final : public EngineApi {
       if (!taken.ok()) return failed(taken.status());
       out.text = "Taken back.";
       out.feedback = back->feedback;
+      out.feedback_state = taken->state;
     } else if (const auto* settings = std::get_if<PutGateSettings>(&command)) {
       GateSettingsRow row;
       row.who = settings->who;
