@@ -29,6 +29,7 @@ struct ServedModel {
   VersionId version;     // 0 = base
   std::string state;     // of version_state_name()
   std::int64_t created_s = 0;  // seconds since 1970 UTC
+  bool alias = false;    // names whatever serves, of whichever adapter
 };
 
 // Where a live exchange belongs.
@@ -95,8 +96,8 @@ class Control {
 
   virtual ServingPhase phase() const = 0;
   virtual std::vector<ServedModel> models() const = 0;  // default model first
-  // A `model` field: "" = what serves, the base's id = no adapter, an adapter's name = what serves, "name@17" = that
-  // version. kNotFound names it; it is never answered by another model.
+  // A `model` field or a pin: "" = what serves, the base's id or "base" = no adapter, an adapter's name = what serves,
+  // "name@17" = that version. kNotFound names it; it is never answered by another model.
   virtual Result<AdapterChoice> resolve_model(const std::string& name) const = 0;
   virtual std::string base_digest() const = 0;          // hex digest of the weights, for system_fingerprint
   // `group_key`: what must not be on both sides of the split (the conversation, else the prompt).

@@ -62,7 +62,7 @@ std::vector<ServedModel> HttpControl::models() const {
     out.push_back({v.name + "@" + std::to_string(v.id.value), base, v.id, version_state_name(v.state), v.created_us / 1'000'000});
   }
   for (const std::string& alias : impl_.options.aliases) {
-    if (alias != out.front().id && alias != base) out.push_back({alias, base, now, in_service, made_s});
+    if (alias != out.front().id && alias != base) out.push_back({alias, base, now, in_service, made_s, true});
   }
   return out;
 }

@@ -63,11 +63,11 @@ class FakeControl : public Control {
   }
   std::vector<ServedModel> models() const override {
     return {{"brief", "fake", store_.serving_version(), "serving", 1}, {"fake", "", kBaseVersion, "serving", 1},
-            {"dir/other", "fake", kBaseVersion, "retired", 1}};
+            {"dir/other", "fake", kBaseVersion, "retired", 1}, {"any", "fake", store_.serving_version(), "serving", 1, true}};
   }
   Result<AdapterChoice> resolve_model(const std::string& name) const override {
-    if (name.empty() || name == "brief") return AdapterChoice::serving();
-    if (name == "fake") return AdapterChoice::base();
+    if (name.empty() || name == "brief" || name == "any") return AdapterChoice::serving();
+    if (name == "fake" || name == "base") return AdapterChoice::base();
     if (name.rfind("brief@", 0) == 0 && name.size() > 6) return AdapterChoice::pinned(VersionId(std::stoll(name.substr(6))));
     return not_found("There is no model " + name);
   }
