@@ -4,6 +4,8 @@
 #include <exception>
 #include <nlohmann/json.hpp>
 
+#include "base/excerpt.h"
+
 namespace sluice {
 namespace {
 
@@ -70,11 +72,11 @@ std::optional<HttpReply> Routes::admit(const HttpRequest& request) const {
   if (route != nullptr && request.method == "OPTIONS") return guard_.preflight(request, route->scope, methods_of(*route));
   if (auto error = guard_.check_access(request, route == nullptr ? Scope::kClient : route->scope)) return error_reply(*error);
   if (route == nullptr) {
-    return error_reply(make_error(404, "route_not_found", "There is no route " + request.path));
+    return error_reply(make_error(404, "route_not_found", "There is no route " + excerpt(request.path)));
   }
   if (route->methods.count(request.method) == 0) {
     HttpReply reply =
-        error_reply(make_error(405, "method_not_allowed", request.path + " does not take " + request.method));
+        error_reply(make_error(405, "method_not_allowed", excerpt(request.path) + " does not take " + excerpt(request.method)));
     reply.headers.emplace_back("Allow", methods_of(*route));
     return reply;
   }

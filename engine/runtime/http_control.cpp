@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/excerpt.h"
 #include "http/event_hub.h"
 #include "release/evidence.h"
 #include "release/gate_json.h"
@@ -86,7 +87,7 @@ Result<AdapterChoice> HttpControl::resolve_model(const std::string& name) const 
     if (!may_serve(v.state)) break;
     return AdapterChoice::pinned(v.id);
   }
-  return not_found("model \"" + name + "\" is not served here: see GET /v1/models" +
+  return not_found("model \"" + excerpt(name) + "\" is not served here: see GET /v1/models" +
                    (aliases.empty() ? "" : "; \"" + aliases.front() + "\" always names what serves"));
 }
 
