@@ -125,7 +125,7 @@ class Control {
   // All or none become candidates. kInvalidArgument: a folder is no adapter for this model, with the list of what does not
   // fit. kConflict: a name is that of another model or an alias.
   virtual Result<std::vector<NewCandidate>> import_adapters(const std::vector<AdapterImport>& wanted) = 0;
-  // Deletes the files of versions, in order; rows stay. kConflict at the first that gate.md §1 protects.
+  // Deletes the files of all these versions, or of none; rows stay. kConflict: gate.md §1 protects one of them.
   virtual Status prune_versions(const std::vector<VersionId>& versions) = 0;
 };
 

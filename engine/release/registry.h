@@ -95,9 +95,10 @@ class Registry {
   // Roll-back without a person: the serving version is quarantined for harm; the last proven version, else the base, serves.
   Result<DecisionRow> roll_back_for_harm(const std::string& reason_code, const std::string& reason_text);
 
-  // Deletes a version's files; its row stays, in state pruned. kNotFound; kConflict for a state that forbids it and for the
-  // anchor and the last proven version (gate.md §1).
-  Status prune(VersionId version);
+  // Deletes the files of versions; their rows stay, in state pruned. All or none of them: kNotFound; kConflict for a state
+  // that forbids it and for the anchor and the last proven version (gate.md §1).
+  Status prune(const std::vector<VersionId>& versions);
+  Status prune(VersionId version) { return prune(std::vector<VersionId>{version}); }
 
   VersionId serving() const;
   bool frozen() const;
@@ -150,6 +151,7 @@ class Registry {
   void hold_resident(VersionId version);
   void prune_files();
   Status prune_in_turn(VersionId version);
+  Status may_prune(VersionId version) const;
   void remove_files(VersionId version) const;
   void flush(Outbox& out);
   void log(LogLevel level, const std::string& text) const;

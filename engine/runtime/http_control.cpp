@@ -248,8 +248,7 @@ Result<std::vector<NewCandidate>> HttpControl::import_adapters(const std::vector
 Status HttpControl::prune_versions(const std::vector<VersionId>& versions) {
   const auto serving = impl_.serving();
   if (!serving) return not_loaded();
-  for (const VersionId version : versions) SLUICE_RETURN_IF_ERROR(serving->registry->prune(version));
-  return Status();
+  return serving->registry->prune(versions);
 }
 
 }  // namespace sluice
