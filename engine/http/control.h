@@ -56,6 +56,7 @@ struct DecisionRequest {
   VersionId version;            // invalid for freeze and unfreeze
   std::string scope = "full";
   std::string actor, note;      // never empty
+  std::optional<DecisionId> if_match;  // the newest decision that the operator knows of
 };
 
 struct SessionRequest {
@@ -114,7 +115,7 @@ class Control {
   virtual Result<SettingsId> put_gate(const std::string& settings_json, std::optional<SettingsId> if_match,
                                       const std::string& who, const std::string& note) = 0;
   // Returns once the decision is committed and, when it moves the version in service, published. kConflict: the state of
-  // the version forbids it (gate.md §1), or the registry is frozen.
+  // the version forbids it (gate.md §1), the registry is frozen, or another decision than `if_match` is the newest.
   virtual Result<DecisionId> decide(const DecisionRequest& request) = 0;
   virtual Result<SessionId> start_session(const SessionRequest& request) = 0;  // kConflict while one runs
   virtual Status change_session(SessionId session, SessionAction action) = 0;

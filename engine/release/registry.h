@@ -50,6 +50,7 @@ struct ManualRequest {
   std::string actor;       // required
   std::string note;        // required
   SessionId session;       // written on the row; may be invalid
+  std::optional<DecisionId> latest;  // what the operator saw: the decision is made only while this is the newest one
 };
 
 // Numbers and sentence of a gate verdict, ready but for ids, states and hashes.
@@ -89,8 +90,8 @@ class Registry {
   // Commits a verdict of the gate for the version under evaluation, and publishes it when it is promote. kConflict when
   // the version is not evaluating any more, its incumbent has changed, or a promote meets a frozen registry: nothing is written.
   Result<DecisionRow> apply(GateVerdict verdict);
-  // An operator's decision. kInvalidArgument without actor or note; kConflict where gate.md §1 has no such transition or
-  // frozen; kCorrupt when the version's bytes are damaged: that cannot be forced.
+  // An operator's decision. kInvalidArgument without actor or note; kConflict where gate.md §1 has no such transition, frozen,
+  // or another decision than `latest` is the newest; kCorrupt when the version's bytes are damaged: that cannot be forced.
   Result<DecisionRow> act(const ManualRequest& request);
   // Roll-back without a person: the serving version is quarantined for harm; the last proven version, else the base, serves.
   Result<DecisionRow> roll_back_for_harm(const std::string& reason_code, const std::string& reason_text);

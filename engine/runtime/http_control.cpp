@@ -185,7 +185,7 @@ Result<DecisionId> HttpControl::decide(const DecisionRequest& request) {
   if (request.scope != "full") {
     return invalid_argument("scope \"" + request.scope + "\" is not offered here: use full");
   }
-  Decide command{request.action, request.version, request.actor, request.note};
+  Decide command{request.action, request.version, request.actor, request.note, request.if_match};
   const CommandOutcome outcome = impl_.handle(command);
   if (!outcome.ok()) return outcome.status;
   return *outcome.decision;

@@ -92,6 +92,8 @@ class FakeControl : public Control {
     return SettingsId(++revision_);
   }
   Result<DecisionId> decide(const DecisionRequest& r) override {
+    if (before_decide_) before_decide_();
+    if (r.if_match && *r.if_match != store_.last_decision_id()) return conflict("another decision was made since");
     DecisionWrite write;
     write.row.version = r.version.valid() ? r.version : kBaseVersion;
     write.row.verdict = r.action == "reject" ? Verdict::kReject : r.action == "hold" ? Verdict::kHold : Verdict::kPromote;
@@ -143,6 +145,7 @@ class FakeControl : public Control {
 
   std::shared_ptr<EventHub> hub_ = std::make_shared<EventHub>(8);
   std::atomic<ServingPhase> phase_{ServingPhase::kReady};
+  std::function<void()> before_decide_;  // set before the server is asked
   Shared<SessionId> session_;
   Shared<std::optional<std::array<std::string, 3>>> fim_markers_;
   Shared<std::optional<SamplingDefaults>> sampling_defaults_;
