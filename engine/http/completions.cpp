@@ -300,6 +300,7 @@ void Completions::stream(Job& job, StreamSink& sink) {
     return sink.write(bytes);
   };
   const auto fail = [&](const ApiError& error, const char* counted) {
+    metrics_.count_error(error.code);
     send(sse(error_json(error)));
     job.finished(counted);
   };

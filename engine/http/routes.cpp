@@ -29,6 +29,7 @@ Routes::Routes(const Guard& guard, CompletionService& service, Store& store, Con
       store_(store),
       control_(control),
       log_(log),
+      metrics_(store),
       completions_(service, control, metrics_, stopping, max_exchanges, clock),
       models_(control, service.context_length()),
       labels_(store, completions_, metrics_, service.tokenizer()),
