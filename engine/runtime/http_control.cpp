@@ -129,6 +129,7 @@ ServingCounters HttpControl::counters() const {
 const EventHub& HttpControl::events() const { return impl_.event_hub; }
 
 std::string HttpControl::status_json() const {
+  const auto serving = impl_.serving();
   MutexLock lock(impl_.mu);
   const EngineState& s = *impl_.state;
   nlohmann::json json = {
@@ -136,6 +137,7 @@ std::string HttpControl::status_json() const {
       {"model", s.model_name},
       {"serving", {{"version", s.serving.value}, {"name", s.serving_name}, {"since_us", s.serving_since_us}}},
       {"frozen", s.frozen},
+      {"deterministic", serving && serving->engine->deterministic()},
       {"tokens_per_s", s.tokens_per_s},
       {"requests_running", s.running},
       {"requests_waiting", s.waiting},
