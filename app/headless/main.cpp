@@ -43,6 +43,7 @@ const std::vector<Verb>& verbs() {
          {"--compat-rlinf", "", "listens on 8081 and 8082 too, for editors of RLinf; what they leave out is as the recipe says", false},
          {"--drain", "SECONDS", "how long answers in the making may go on after a stop signal, default 20", false},
          {"--threads", "N", "cores for generation; default all, half of them while an update is trained", false},
+         {"--deterministic", "", "answers are bit-equal whatever is answered beside them; slower under load", false},
          {"--recipe", "NAME|FILE", "start a live session with this recipe: labels from outside train it", false}},
         ""}, serve},
       {{"demo", "Runs a recipe with its simulated user: serve, learn, gate, swap; a line per update and a summary.",

@@ -43,6 +43,7 @@ Result<RuntimeOptions> options_of(const Args& args) {
   options.port = static_cast<int>(port);
   SLUICE_ASSIGN_OR_RETURN(const std::int64_t threads, args.integer("--threads", 0, 0, 256));
   options.engine_threads = static_cast<int>(threads);
+  options.deterministic = args.has("--deterministic");
   options.behind_proxy = args.has("--behind-proxy");
   options.tls_certificate = args.text("--tls-cert");
   options.tls_key = args.text("--tls-key");

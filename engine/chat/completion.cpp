@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "chat/exchange.h"
+#include "model_api/temperature.h"
 #include "text/fim.h"
 #include "text/utf8.h"
 
@@ -195,6 +196,7 @@ CompletionService::CompletionService(Generator& generator, std::shared_ptr<const
 
 Result<std::unique_ptr<Exchange>> CompletionService::start(CompletionRequest request, const std::function<bool()>& gone) {
   SLUICE_RETURN_IF_ERROR(check(request));
+  request.sampling.temperature = usable_temperature(request.sampling.temperature);  // the record says what was drawn with
   PreparedExchange p;
   p.id = RecordId::make();
   p.received_us = clock_.wall_us();

@@ -63,6 +63,7 @@ struct CompletionRequest {
   std::string metadata_json;               // the client's own object, or ""
   // As in RecordRow. The messages of a main turn end with the next state of the conversation's turn before.
   std::string turn, stream, tags_json;
+  bool stream_holds = false;               // the stream answers itself: RecordRow::holds
   bool conversation_done = false;
   bool store_text = true;                  // false: the record keeps ids and version, no text
   bool store_record = true;                // false only for tools without a workspace (`generate`)

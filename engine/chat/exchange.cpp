@@ -11,7 +11,7 @@ namespace sluice {
 namespace {
 
 constexpr std::size_t kMostAtOnce = 32;                      // sequences of one exchange in the engine
-constexpr auto kTryAgain = std::chrono::milliseconds(50);    // when the queue was full and nothing of ours runs
+constexpr auto kTryAgain = std::chrono::milliseconds(50);    // when none was taken and nothing of ours runs
 
 SteadyTime now() { return std::chrono::steady_clock::now(); }
 
@@ -69,7 +69,10 @@ void LocalExchange::submit_more() {
     Request request = facts_.engine_request(prompt_of(submitted_), static_cast<int>(submitted_ % per_prompt_));
     request.wakeup = wakeup_;
     Result<ResponseHandle> stream = generator_.submit(std::move(request));
-    if (stream.code() == Code::kBusy) return;  // the queue is full: when one of ours has ended, or a little later
+    // The queue is full, or the engine paused or asleep, which those that are answered go through: when one of ours has
+    // ended, or a little later.
+    const Reason why = stream.ok() ? Reason::kNone : stream.status().reason();
+    if (stream.code() == Code::kBusy || why == Reason::kPaused || why == Reason::kAsleep) return;
     if (stream.ok()) {
       choices_[submitted_++].stream = std::move(stream).value();
     } else {
@@ -127,8 +130,8 @@ std::optional<TextEvent> LocalExchange::next(SteadyTime deadline) {
     }
     submit_more();
     if (take_news() || !ready_.empty()) continue;
-    const bool queue_full = ended_ == submitted_;  // nothing of ours runs, so nothing of ours will wake us
-    const SteadyTime limit = queue_full ? std::min(deadline, now() + kTryAgain) : deadline;
+    const bool none_runs = ended_ == submitted_;  // nothing of ours runs, so nothing of ours will wake us
+    const SteadyTime limit = none_runs ? std::min(deadline, now() + kTryAgain) : deadline;
     if (!wakeup_->wait_past(seen, limit) && limit == deadline) return std::nullopt;
   }
   return std::nullopt;

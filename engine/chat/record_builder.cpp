@@ -112,6 +112,7 @@ RecordRow make_record(const RecordFacts& facts) {
   row.turn = request.turn;
   row.conversation_done = request.conversation_done;
   row.stream = request.stream;
+  row.holds = request.stream_holds;
   row.tags_json = request.tags_json;
   row.version = facts.version;
   row.adapter_name = facts.adapter_name;

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/excerpt.h"
 #include "base/plain_name.h"
 #include "http/api_json.h"
 
@@ -94,7 +95,7 @@ HttpReply AdaptersApi::remove(const std::string& name, const std::string& versio
     if (version.empty() || std::to_string(v.id.value) == version) versions.push_back(v.id);
   }
   if (versions.empty()) {
-    return failed(not_found("There is no adapter " + name + (version.empty() ? "" : "@" + version)), "", "model_not_found");
+    return failed(not_found("There is no adapter " + excerpt(version.empty() ? name : name + "@" + version)), "", "model_not_found");
   }
   if (const Status done = control_.prune_versions(versions); !done.ok()) return failed(done, "illegal_transition");
   Json pruned = Json::array();

@@ -3,7 +3,6 @@
 // (it names the JSON library). Pure functions.
 #pragma once
 
-#include <charconv>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -39,13 +38,6 @@ Json stored_json(const std::string& text) {
   if (text.empty()) return nullptr;
   Json json = Json::parse(text, nullptr, false);
   return json.is_discarded() ? Json(text) : json;
-}
-
-inline std::optional<std::int64_t> parse_number(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (failure != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
 }
 
 inline std::string query_text(const HttpRequest& request, const char* name) {

@@ -46,6 +46,7 @@ std::optional<ApiError> read_client_context(const HttpRequest& request, Completi
         take_text(request, "X-Sluice-Stream", kMaxStream, &r->stream)}) {
     if (error) return error;
   }
+  r->stream_holds = !request.header("X-Sluice-Stream").empty();
   if (same_name(turn, "main") || same_name(turn, "side")) {
     r->turn = same_name(turn, "main") ? "main" : "side";
   } else if (!turn.empty()) {

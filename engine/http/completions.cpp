@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/excerpt.h"
+#include "base/plain_name.h"
 #include "base/sha256.h"
 #include "http/client_context.h"
 #include "http/openai.h"
@@ -17,16 +19,55 @@ constexpr auto kKeepAlive = std::chrono::seconds(15);        // of silence, then
 
 double seconds_since(Steady::time_point start) { return std::chrono::duration<double>(Steady::now() - start).count(); }
 
-// The version asked for by number: model "name@17", X-Sluice-Pin, sluice.pin. They must agree.
-std::optional<ApiError> find_pin(const OpenAiCall& call, const HttpRequest& request, std::string* name) {
-  *name = call.model;
+// "name@17": the adapter's name; nothing where `pin` has another shape.
+std::optional<std::string> adapter_of(const std::string& pin) {
+  const std::size_t at = pin.rfind('@');
+  if (at == std::string::npos || !is_plain_name(std::string_view(pin).substr(0, at))) return std::nullopt;
+  const auto number = parse_number(std::string_view(pin).substr(at + 1));
+  return number && *number >= 0 ? std::optional(pin.substr(0, at)) : std::nullopt;
+}
+
+// The version asked for by number: model "name@17", X-Sluice-Pin, sluice.pin; "" for none. They must agree.
+std::optional<ApiError> find_pin(const OpenAiCall& call, const HttpRequest& request, std::string* found) {
+  if (adapter_of(call.model)) *found = call.model;
   for (const std::string& pin : {std::string(request.header("X-Sluice-Pin")), call.pin}) {
     if (pin.empty()) continue;
-    if (name->find('@') != std::string::npos && *name != pin) {
-      return bad_value("sluice.pin", "Two versions are asked for, " + *name + " and " + pin + ": ask for one");
+    if (pin != "base" && !adapter_of(pin)) {
+      return bad_value("sluice.pin", "The pin " + excerpt(pin) + " names no version: write it as name@17, or base");
     }
-    *name = pin;
+    if (!found->empty() && *found != pin) {
+      return bad_value("sluice.pin",
+                       "Two versions are asked for, " + excerpt(*found) + " and " + excerpt(pin) + ": ask for one");
+    }
+    *found = pin;
   }
+  return std::nullopt;
+}
+
+// A pin says which version of `model` is meant, so the two must be of one adapter. Version 0, the base, is every adapter's.
+bool pin_fits(const std::string& pin, const std::string& model, const AdapterChoice& named, const Control& control) {
+  if (pin == "base") return true;
+  if (named.kind() == AdapterChoice::Kind::kBase) return false;
+  if (adapter_of(pin) == model) return true;
+  const std::vector<ServedModel> models = control.models();
+  return std::any_of(models.begin(), models.end(), [&](const ServedModel& m) { return m.alias && m.id == model; });
+}
+
+// What is to answer, and its name for the answer where the request has no `model`.
+std::optional<ApiError> choose_adapter(const OpenAiCall& call, const HttpRequest& request, const Control& control,
+                                       int context_length, AdapterChoice* adapter, std::string* pin) {
+  if (auto error = find_pin(call, request, pin)) return error;
+  const Result<AdapterChoice> named = control.resolve_model(call.model);
+  if (!named.ok()) return completion_error(named.status(), context_length);
+  *adapter = *named;
+  if (pin->empty() || *pin == call.model) return std::nullopt;
+  if (!call.model.empty() && !pin_fits(*pin, call.model, *named, control)) {
+    return bad_value("sluice.pin", "The pin " + excerpt(*pin) + " is no version of the model " + excerpt(call.model) +
+                                       ": ask for one of the two");
+  }
+  const Result<AdapterChoice> pinned = control.resolve_model(*pin);
+  if (!pinned.ok()) return completion_error(pinned.status(), context_length);
+  *adapter = *pinned;
   return std::nullopt;
 }
 
@@ -158,12 +199,9 @@ int Completions::retry_after() const {
 
 std::optional<ApiError> Completions::start(Job& job, const HttpRequest& request) {
   OpenAiCall& call = job.call;
-  std::string name;
-  if (auto error = find_pin(call, request, &name)) return error;
-  const Result<AdapterChoice> adapter = control_.resolve_model(name);
-  if (!adapter.ok()) return completion_error(adapter.status(), service_.context_length());
   CompletionRequest& r = call.request;
-  r.adapter = *adapter;
+  std::string pin;
+  if (auto error = choose_adapter(call, request, control_, service_.context_length(), &r.adapter, &pin)) return error;
   r.conversation = call.conversation;
   if (auto error = read_client_context(request, &r)) return error;
   r.group_key = group_key(r.conversation, r);
@@ -184,7 +222,7 @@ std::optional<ApiError> Completions::start(Job& job, const HttpRequest& request)
   const Exchange& begun = *job.exchange;
   job.facts.id = (call.chat_shape() ? "chatcmpl-" : "cmpl-") + begun.record_id().text.substr(4);
   job.facts.created_s = clock_.wall_us() / 1'000'000;
-  job.facts.model = call.model;
+  job.facts.model = call.model.empty() ? pin : call.model;
   if (job.facts.model.empty()) {
     const std::vector<ServedModel> models = control_.models();
     job.facts.model = models.empty() ? begun.adapter_name() : models.front().id;
@@ -262,6 +300,7 @@ void Completions::stream(Job& job, StreamSink& sink) {
     return sink.write(bytes);
   };
   const auto fail = [&](const ApiError& error, const char* counted) {
+    metrics_.count_error(error.code);
     send(sse(error_json(error)));
     job.finished(counted);
   };

@@ -33,6 +33,7 @@ class Completions {
   bool is_open(const std::string& record_id) const SLUICE_EXCLUDES(mu_);
   // Until no request is being answered; false at the deadline.
   bool wait_idle(SteadyTime deadline) const SLUICE_EXCLUDES(mu_);
+  int retry_after() const;  // seconds until a place should be free, from the drain rate
 
  private:
   class Job;
@@ -42,7 +43,6 @@ class Completions {
   std::optional<ApiError> start(Job& job, const HttpRequest& request);
   HttpReply collect(Job& job, const HttpRequest& request);
   void stream(Job& job, StreamSink& sink);
-  int retry_after() const;
 
   CompletionService& service_;
   Control& control_;

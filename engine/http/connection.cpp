@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstdint>
 
 namespace sluice {
 namespace {
@@ -28,8 +29,8 @@ Status malformed_chunks() { return invalid_argument("The chunks of the request b
 
 }  // namespace
 
-Connection::Connection(int fd, int stop_fd, const ConnectionTimes& times, std::unique_ptr<TlsSession> tls)
-    : fd_(fd), stop_fd_(stop_fd), times_(times), tls_(std::move(tls)) {}
+Connection::Connection(int fd, int stop_fd, int wanted_fd, const ConnectionTimes& times, std::unique_ptr<TlsSession> tls)
+    : fd_(fd), stop_fd_(stop_fd), wanted_fd_(wanted_fd), times_(times), tls_(std::move(tls)) {}
 
 Connection::~Connection() {
   if (tls_) tls_->shut_down();
@@ -57,9 +58,17 @@ bool Connection::wait(short events, Clock::time_point deadline) const {
 
 bool Connection::wait_request() {
   if (used_ < buffer_.size() || (tls_ && tls_->pending())) return true;
-  if (!wait(POLLIN, Clock::now() + times_.idle)) return false;
-  char byte;
-  return ::recv(fd_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+  const auto deadline = Clock::now() + times_.idle;
+  while (true) {
+    pollfd waits[3] = {{fd_, POLLIN, 0}, {stop_fd_, POLLIN, 0}, {wanted_fd_, POLLIN, 0}};
+    const int ready = ::poll(waits, 3, ms_until(deadline));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0 || waits[1].revents != 0) return false;
+    char byte;
+    if (waits[0].revents != 0) return ::recv(fd_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+    std::uint64_t one = 0;  // another may have taken it meanwhile
+    if (::read(wanted_fd_, &one, sizeof one) == sizeof one) return false;
+  }
 }
 
 // Bytes read; 0 at the end of the stream, -1 when none came before the deadline or the server stopped.

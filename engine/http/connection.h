@@ -18,17 +18,20 @@ struct ConnectionTimes {
   std::chrono::milliseconds idle{65'000};      // between two requests
   std::chrono::milliseconds request{30'000};   // from a request's first byte to its last
   std::chrono::milliseconds stalled{60'000};   // a client that reads nothing
+  std::chrono::milliseconds queued{2'000};     // accepted, but every thread has a request
 };
 
 class Connection {
  public:
-  // `stop_fd` becomes readable when the server stops (never read here). Takes over `fd`. `tls`: null = plain.
-  Connection(int fd, int stop_fd, const ConnectionTimes& times, std::unique_ptr<TlsSession> tls);
+  // `stop_fd` becomes readable when the server stops (never read here). `wanted_fd`: a semaphore, one count for each
+  // connection that waits for a thread; who waits for a request takes one and gives up. Takes over `fd`. `tls`: null = plain.
+  Connection(int fd, int stop_fd, int wanted_fd, const ConnectionTimes& times, std::unique_ptr<TlsSession> tls);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // Waits for the first byte of the next request. False: idle too long, client gone, or the server stops.
+  // Waits for the first byte of the next request. False: idle too long, client gone, the thread is wanted for another
+  // connection, or the server stops.
   bool wait_request();
   // The head of the next request through its blank line; empty lines before it are dropped. The time for the whole request
   // is counted from here. kBusy: longer than max_bytes. kDeadline: not there in time. kCancelled: client gone, server stops.
@@ -55,6 +58,7 @@ class Connection {
 
   const int fd_;
   const int stop_fd_;
+  const int wanted_fd_;
   const ConnectionTimes times_;
   const std::unique_ptr<TlsSession> tls_;
   std::string buffer_;

@@ -29,6 +29,7 @@ struct ServedModel {
   VersionId version;     // 0 = base
   std::string state;     // of version_state_name()
   std::int64_t created_s = 0;  // seconds since 1970 UTC
+  bool alias = false;    // names whatever serves, of whichever adapter
 };
 
 // Where a live exchange belongs.
@@ -55,6 +56,7 @@ struct DecisionRequest {
   VersionId version;            // invalid for freeze and unfreeze
   std::string scope = "full";
   std::string actor, note;      // never empty
+  std::optional<DecisionId> if_match;  // the newest decision that the operator knows of
 };
 
 struct SessionRequest {
@@ -95,8 +97,8 @@ class Control {
 
   virtual ServingPhase phase() const = 0;
   virtual std::vector<ServedModel> models() const = 0;  // default model first
-  // A `model` field: "" = what serves, the base's id = no adapter, an adapter's name = what serves, "name@17" = that
-  // version. kNotFound names it; it is never answered by another model.
+  // A `model` field or a pin: "" = what serves, the base's id or "base" = no adapter, an adapter's name = what serves,
+  // "name@17" = that version. kNotFound names it; it is never answered by another model.
   virtual Result<AdapterChoice> resolve_model(const std::string& name) const = 0;
   virtual std::string base_digest() const = 0;          // hex digest of the weights, for system_fingerprint
   // `group_key`: what must not be on both sides of the split (the conversation, else the prompt).
@@ -113,7 +115,7 @@ class Control {
   virtual Result<SettingsId> put_gate(const std::string& settings_json, std::optional<SettingsId> if_match,
                                       const std::string& who, const std::string& note) = 0;
   // Returns once the decision is committed and, when it moves the version in service, published. kConflict: the state of
-  // the version forbids it (gate.md §1), or the registry is frozen.
+  // the version forbids it (gate.md §1), the registry is frozen, or another decision than `if_match` is the newest.
   virtual Result<DecisionId> decide(const DecisionRequest& request) = 0;
   virtual Result<SessionId> start_session(const SessionRequest& request) = 0;  // kConflict while one runs
   virtual Status change_session(SessionId session, SessionAction action) = 0;
@@ -124,7 +126,7 @@ class Control {
   // All or none become candidates. kInvalidArgument: a folder is no adapter for this model, with the list of what does not
   // fit. kConflict: a name is that of another model or an alias.
   virtual Result<std::vector<NewCandidate>> import_adapters(const std::vector<AdapterImport>& wanted) = 0;
-  // Deletes the files of versions, in order; rows stay. kConflict at the first that gate.md §1 protects.
+  // Deletes the files of all these versions, or of none; rows stay. kConflict: gate.md §1 protects one of them.
   virtual Status prune_versions(const std::vector<VersionId>& versions) = 0;
 };
 

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/excerpt.h"
 #include "http/api_json.h"
 #include "http/fields.h"
 #include "text/utf8.h"
@@ -228,9 +229,9 @@ HttpReply FeedbackApi::unmatched(const HttpRequest& request) const {
 }
 
 HttpReply FeedbackApi::delete_feedback(const std::string& id) {
-  const auto number = Fields::whole(Json::parse(id, nullptr, false));
+  const auto number = parse_number(id);
   const Result<FeedbackRow> row = number ? store_.retract_feedback(FeedbackId(*number), false)
-                                         : Result<FeedbackRow>(not_found("There is no feedback " + id));
+                                         : Result<FeedbackRow>(not_found("There is no feedback " + excerpt(id)));
   if (!row.ok()) {
     ApiError error = api_error(row.status(), "feedback_consumed");
     if (row.code() == Code::kNotFound) error.code = "record_not_found";

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/excerpt.h"
+
 namespace sluice {
 namespace {
 
@@ -125,7 +127,7 @@ std::optional<ApiError> read_header_line(std::string_view line, HttpRequest* req
   if (!is_token(name)) return refuse("A header's name is empty or holds a space or another character that is not allowed");
   const std::string_view value = trimmed(line.substr(colon + 1));
   if (std::any_of(value.begin(), value.end(), is_control)) {
-    return refuse("The header " + std::string(name) + " holds a control character");
+    return refuse("The header " + excerpt(name) + " holds a control character");
   }
   request->headers.emplace_back(name, value);
   return std::nullopt;

@@ -3,6 +3,8 @@
 
 #include <strings.h>
 
+#include <charconv>
+
 #include <nlohmann/json.hpp>
 
 namespace sluice {
@@ -26,6 +28,13 @@ const char* error_type(int status) {
 
 bool same_name(std::string_view a, std::string_view b) {
   return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
+}
+
+std::optional<std::int64_t> parse_number(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failure != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
 }
 
 std::string_view HttpRequest::header(std::string_view name) const {

@@ -2,8 +2,10 @@
 // Requests and replies as the handlers of engine/http see them, free of the HTTP library. Values, used by one thread.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,6 +19,9 @@ using HeaderList = std::vector<std::pair<std::string, std::string>>;
 
 // Equal whatever the case of ASCII letters, as names of headers, hosts and schemes are.
 bool same_name(std::string_view a, std::string_view b);
+
+// A whole number in decimal digits, and nothing else.
+std::optional<std::int64_t> parse_number(std::string_view text);
 
 struct HttpRequest {
   std::string method;             // HEAD arrives as GET

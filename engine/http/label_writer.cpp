@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/excerpt.h"
+
 namespace sluice {
 namespace {
 
@@ -49,7 +51,7 @@ std::optional<ApiError> LabelWriter::check_record(const FeedbackRow& row) const 
 
 ApiError LabelWriter::no_record(const RecordId& id) const {
   if (!completions_.is_open(id.text)) {
-    return make_error(404, "record_not_found", "There is no record " + id.text + ": use the id that came with the answer", "record_id");
+    return make_error(404, "record_not_found", "There is no record " + excerpt(id.text) + ": use the id that came with the answer", "record_id");
   }
   ApiError error = make_error(409, "record_open", "That answer is still being made: send the feedback again in a moment", "record_id");
   error.retry_after_s = 1;

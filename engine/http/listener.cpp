@@ -18,6 +18,7 @@ namespace sluice {
 namespace {
 
 constexpr int kBacklog = 256;
+constexpr int kLookAgainMs = 50;  // while connections wait for a thread
 constexpr int kSendBuffer = 512 << 10;  // the kernel doubles it: 1 MiB a stream
 
 Status bind_error(const std::string& host, int port, int why) {
@@ -61,11 +62,47 @@ int listen_on(const addrinfo& where, int* why) {
 
 }  // namespace
 
-void ConnectionThreads::enqueue(std::function<void()> task) {
+ConnectionThreads::ConnectionThreads(std::size_t most, std::function<void(const Task&)> serve)
+    : most_(most), serve_(std::move(serve)), wanted_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE)) {}
+
+ConnectionThreads::~ConnectionThreads() {
+  join();
+  ::close(wanted_fd_);
+}
+
+void ConnectionThreads::enqueue(Task task) {
   MutexLock lock(mu_);
+  if (tasks_.size() >= idle_) {
+    if (threads_.size() < most_) {
+      threads_.emplace_back([this] { work(); });
+    } else {
+      const std::uint64_t one = 1;
+      task.called = ::write(wanted_fd_, &one, sizeof one) == sizeof one;
+    }
+  }
   tasks_.push_back(std::move(task));
-  if (tasks_.size() > idle_ && threads_.size() < most_) threads_.emplace_back([this] { work(); });
   ready_.notify_one();
+}
+
+// A connection that was called to leave for it may do so all the same: its thread then serves the next.
+ConnectionThreads::Task ConnectionThreads::take_front() {
+  Task task = std::move(tasks_.front());
+  tasks_.pop_front();
+  std::uint64_t one = 0;
+  if (task.called) (void)!::read(wanted_fd_, &one, sizeof one);
+  return task;
+}
+
+std::vector<ConnectionThreads::Task> ConnectionThreads::take_overdue(SteadyTime limit) {
+  std::vector<Task> overdue;
+  MutexLock lock(mu_);
+  while (tasks_.size() > idle_ && tasks_.front().since <= limit) overdue.push_back(take_front());
+  return overdue;
+}
+
+bool ConnectionThreads::any_waits() const {
+  MutexLock lock(mu_);
+  return !tasks_.empty();
 }
 
 void ConnectionThreads::join() {
@@ -82,22 +119,25 @@ void ConnectionThreads::join() {
 void ConnectionThreads::work() {
   const NoSigpipe no_signal;  // the TLS library writes to clients that left, too
   while (true) {
-    std::function<void()> task;
+    Task task;
     {
       MutexLock lock(mu_);
       ++idle_;
       while (tasks_.empty() && !stop_) ready_.wait(mu_);
       --idle_;
       if (tasks_.empty()) return;
-      task = std::move(tasks_.front());
-      tasks_.pop_front();
+      task = take_front();
     }
-    task();
+    serve_(task);
   }
 }
 
-Listener::Listener(std::size_t max_connections, Serve serve)
-    : serve_(std::move(serve)), stop_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), threads_(max_connections) {}
+Listener::Listener(std::size_t max_connections, std::chrono::milliseconds patience, Serve serve, Refuse refuse)
+    : serve_(std::move(serve)),
+      refuse_(std::move(refuse)),
+      patience_(patience),
+      stop_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      threads_(max_connections, [this](const ConnectionThreads::Task& task) { serve_(task.fd, task.peer, task.door); }) {}
 
 Listener::~Listener() {
   stop();
@@ -131,30 +171,36 @@ void Listener::stop() {
   threads_.join();
 }
 
+void Listener::accept_one(const Socket& from) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  const int fd = ::accept4(from.fd, reinterpret_cast<sockaddr*>(&address), &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (fd < 0) {
+    // Out of descriptors: the client waits in the backlog until one is free.
+    pollfd stop = {stop_fd_, POLLIN, 0};
+    if (errno == EMFILE || errno == ENFILE) ::poll(&stop, 1, 20);
+    return;
+  }
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kSendBuffer, sizeof kSendBuffer);
+  threads_.enqueue({fd, name_of(address, size), from.door, std::chrono::steady_clock::now()});
+}
+
 void Listener::accept_loop() {
   std::vector<pollfd> waits = {{stop_fd_, POLLIN, 0}};
   for (const Socket& s : sockets_) waits.push_back({s.fd, POLLIN, 0});
   while (true) {
-    if (::poll(waits.data(), waits.size(), -1) < 0) {
+    if (::poll(waits.data(), waits.size(), threads_.any_waits() ? kLookAgainMs : -1) < 0) {
       if (errno == EINTR) continue;
       break;
     }
     if ((waits[0].revents & POLLIN) != 0) break;
     for (std::size_t i = 1; i < waits.size(); ++i) {
-      if ((waits[i].revents & POLLIN) == 0) continue;
-      sockaddr_storage address{};
-      socklen_t size = sizeof address;
-      const int fd = ::accept4(waits[i].fd, reinterpret_cast<sockaddr*>(&address), &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
-      if (fd < 0) {
-        // Out of descriptors: the client waits in the backlog until one is free.
-        if (errno == EMFILE || errno == ENFILE) ::poll(waits.data(), 1, 20);
-        continue;
-      }
-      const int on = 1;
-      setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-      setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kSendBuffer, sizeof kSendBuffer);
-      threads_.enqueue([this, fd, peer = name_of(address, size), door = sockets_[i - 1].door] { serve_(fd, peer, door); });
+      if ((waits[i].revents & POLLIN) != 0) accept_one(sockets_[i - 1]);
     }
+    const SteadyTime limit = std::chrono::steady_clock::now() - patience_;
+    for (const ConnectionThreads::Task& task : threads_.take_overdue(limit)) refuse_(task.fd, task.door);
   }
   for (const Socket& s : sockets_) ::close(s.fd);
   sockets_.clear();

@@ -2,6 +2,7 @@
 // Listening sockets and the threads of their connections. start(), stop() and the destructor belong to one owner.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <deque>
 #include <functional>
@@ -9,29 +10,11 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/guarded.h"
 #include "base/result.h"
 
 namespace sluice {
-
-// As many threads as there are connections at once, up to a limit; a stream holds its thread for its whole life.
-class ConnectionThreads {
- public:
-  explicit ConnectionThreads(std::size_t most) : most_(most) {}
-  void enqueue(std::function<void()> task) SLUICE_EXCLUDES(mu_);
-  void join() SLUICE_EXCLUDES(mu_);  // after what is queued; idempotent
-
- private:
-  void work() SLUICE_EXCLUDES(mu_);
-
-  const std::size_t most_;
-  Mutex mu_;
-  CondVar ready_;
-  std::deque<std::function<void()>> tasks_ SLUICE_GUARDED_BY(mu_);
-  std::vector<std::thread> threads_ SLUICE_GUARDED_BY(mu_);
-  std::size_t idle_ SLUICE_GUARDED_BY(mu_) = 0;
-  bool stop_ SLUICE_GUARDED_BY(mu_) = false;
-};
 
 // What a listening address is for.
 struct Door {
@@ -39,12 +22,52 @@ struct Door {
   bool editors = false;  // editors of RLinf send there
 };
 
+// As many threads as there are connections at once, up to a limit; a stream holds its thread for its whole life. One thread
+// may stand in take_overdue() while another enqueues.
+class ConnectionThreads {
+ public:
+  struct Task {
+    int fd = -1;
+    std::string peer;
+    Door door;
+    SteadyTime since;
+    bool called = false;  // wanted_fd() was told of it
+  };
+
+  ConnectionThreads(std::size_t most, std::function<void(const Task&)> serve);
+  ~ConnectionThreads();  // join()
+  void enqueue(Task task) SLUICE_EXCLUDES(mu_);
+  // Those that waited since before `limit` and got no thread: the caller's from now on.
+  std::vector<Task> take_overdue(SteadyTime limit) SLUICE_EXCLUDES(mu_);
+  bool any_waits() const SLUICE_EXCLUDES(mu_);
+  void join() SLUICE_EXCLUDES(mu_);  // after what is queued; idempotent
+  int wanted_fd() const { return wanted_fd_; }  // a semaphore: see Connection
+
+ private:
+  void work() SLUICE_EXCLUDES(mu_);
+  Task take_front() SLUICE_REQUIRES(mu_);
+
+  const std::size_t most_;
+  const std::function<void(const Task&)> serve_;
+  // Its count and the connections that took one and are about to leave are together as many as called tasks.
+  const int wanted_fd_;
+  mutable Mutex mu_;
+  CondVar ready_;
+  std::deque<Task> tasks_ SLUICE_GUARDED_BY(mu_);
+  std::vector<std::thread> threads_ SLUICE_GUARDED_BY(mu_);
+  std::size_t idle_ SLUICE_GUARDED_BY(mu_) = 0;
+  bool stop_ SLUICE_GUARDED_BY(mu_) = false;
+};
+
 class Listener {
  public:
   // Called on a connection's own thread; takes over the (non-blocking) socket. `door`: as its address was bound.
   using Serve = std::function<void(int fd, const std::string& peer, Door door)>;
 
-  Listener(std::size_t max_connections, Serve serve);
+  // Called on the accepting thread for a connection that found no thread within `patience`: to be answered without waiting.
+  using Refuse = std::function<void(int fd, Door door)>;
+
+  Listener(std::size_t max_connections, std::chrono::milliseconds patience, Serve serve, Refuse refuse);
   ~Listener();  // stop()
 
   // Binds one more address; the port that was bound (for 0: any free one). kConflict: the port is in use.
@@ -54,6 +77,7 @@ class Listener {
   // Refuses new connections, lets those that were accepted see stop_fd(), joins their threads. Idempotent.
   void stop();
   int stop_fd() const { return stop_fd_; }  // readable once stop() was called; never read
+  int wanted_fd() const { return threads_.wanted_fd(); }
 
  private:
   struct Socket {
@@ -61,8 +85,11 @@ class Listener {
     Door door;
   };
   void accept_loop();
+  void accept_one(const Socket& from);
 
   const Serve serve_;
+  const Refuse refuse_;
+  const std::chrono::milliseconds patience_;
   const int stop_fd_;
   std::vector<Socket> sockets_;  // of the accepting thread once it runs
   ConnectionThreads threads_;

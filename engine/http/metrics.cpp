@@ -140,6 +140,12 @@ void write_store(std::string& out, const Store& store, const std::vector<Version
 
 }  // namespace
 
+Metrics::Metrics(const Store& store) {
+  const auto newest = store.records({}, 0, 1);
+  MutexLock lock(mu_);
+  if (!newest.empty()) last_record_ = newest.front().seq;
+}
+
 void Metrics::count_request(const std::string& route, const std::string& finish_reason) {
   MutexLock lock(mu_);
   ++requests_;
@@ -179,12 +185,6 @@ void Metrics::read_records(const Store& store) {
   {
     MutexLock lock(mu_);
     last = last_record_;
-  }
-  if (last < 0) {
-    const auto newest = store.records({}, 0, 1);
-    MutexLock lock(mu_);
-    if (last_record_ < 0) last_record_ = newest.empty() ? 0 : newest.front().seq;
-    return;
   }
   const std::vector<AnswerTimes> rows = store.answer_times_after(last, kRecordsAtOnce);
   MutexLock lock(mu_);

@@ -15,6 +15,8 @@ namespace sluice {
 
 class Metrics {
  public:
+  explicit Metrics(const Store& store);  // times of answers are measured from here on
+
   // One completion that came to an end: "stop", "length", "tool_calls", "cancelled", "error".
   void count_request(const std::string& route, const std::string& finish_reason) SLUICE_EXCLUDES(mu_);
   void count_error(const std::string& code) SLUICE_EXCLUDES(mu_);
@@ -38,7 +40,7 @@ class Metrics {
   TimeHistogram gap_ SLUICE_GUARDED_BY(mu_);
   TimeHistogram whole_ SLUICE_GUARDED_BY(mu_);
   TimeHistogram queue_ SLUICE_GUARDED_BY(mu_), prefill_ SLUICE_GUARDED_BY(mu_), decode_ SLUICE_GUARDED_BY(mu_);
-  std::int64_t last_record_ SLUICE_GUARDED_BY(mu_) = -1;  // -1: none read yet; older ones belong to an earlier start
+  std::int64_t last_record_ SLUICE_GUARDED_BY(mu_) = 0;  // up to here they are counted, or belong to an earlier start
 };
 
 }  // namespace sluice

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/excerpt.h"
 #include "http/api_json.h"
 #include "http/completions.h"
 
@@ -68,7 +69,7 @@ HttpReply ModelsApi::model(const std::string& id) const {
   for (const ServedModel& model : control_.models()) {
     if (model.id == id) return json_reply(model_json(model, context_length_));
   }
-  return failed(not_found("There is no model " + id + ": GET /v1/models lists them"), "", "model_not_found");
+  return failed(not_found("There is no model " + excerpt(id) + ": GET /v1/models lists them"), "", "model_not_found");
 }
 
 }  // namespace sluice

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/excerpt.h"
 #include "http/client_context.h"
 #include "http/fields.h"
 #include "http/openai.h"
@@ -36,7 +37,7 @@ std::vector<TokenId> read_ids(const Json& list, const char* name, std::size_t mo
   for (const Json& item : list) {
     const auto id = Fields::whole(item);
     if (!id || *id < 0 || *id >= tokenizer.size()) {
-      return f.refuse(name, "holds " + dump(item) + ", which is no token id of this model"), ids;
+      return f.refuse(name, "holds " + excerpt(dump(item)) + ", which is no token id of this model"), ids;
     }
     ids.push_back(static_cast<TokenId>(*id));
   }
@@ -118,9 +119,9 @@ void read_biases(Fields& f, const Tokenizer& tokenizer, SamplingParams* sampling
     return f.refuse("logit_bias", "must be an object of at most 1024 token ids");
   }
   for (const auto& [key, value] : biases->items()) {
-    const auto id = Fields::whole(Json::parse(key, nullptr, false));
+    const auto id = parse_number(key);
     if (!id || *id < 0 || *id >= tokenizer.size()) {
-      return f.refuse("logit_bias", "holds the key " + key + ", which is no token id of this model");
+      return f.refuse("logit_bias", "holds the key " + excerpt(key) + ", which is no token id of this model");
     }
     if (!value.is_number() || !(std::abs(value.get<double>()) <= 100)) {
       return f.refuse("logit_bias", "holds a value that is not between -100 and 100");

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/excerpt.h"
 #include "http/api_json.h"
 
 namespace sluice {
@@ -122,7 +123,7 @@ HttpReply RecordsApi::records(const HttpRequest& request) const {
 
 HttpReply RecordsApi::record(const std::string& id) const {
   const auto row = store_.record({id});
-  if (!row) return failed(not_found("There is no record " + id), "", "record_not_found");
+  if (!row) return failed(not_found("There is no record " + excerpt(id)), "", "record_not_found");
   Json json = record_json(*row, true);
   Json labels = Json::array();
   for (const FeedbackRow& f : store_.feedback_of({id})) {

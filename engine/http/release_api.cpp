@@ -158,11 +158,12 @@ HttpReply ReleaseApi::post_decision(const HttpRequest& request) {
   if (wanted.actor.empty()) f.refuse("actor", "must say who decides");
   if (wanted.note.empty()) f.refuse("note", "must say why");
   if (f.error()) return error_reply(*f.error());
-  if (revision && *revision != store_.last_decision_id().value) {
-    return failed(conflict("Another decision was made since: look at it before deciding"), "revision_mismatch");
-  }
+  if (revision) wanted.if_match = DecisionId(*revision);
   const Result<DecisionId> id = control_.decide(wanted);
-  if (!id.ok()) return failed(id.status(), "illegal_transition", "model_not_found");
+  if (!id.ok()) {
+    const bool stale = revision && *revision != store_.last_decision_id().value;
+    return failed(id.status(), stale ? "revision_mismatch" : "illegal_transition", "model_not_found");
+  }
   const auto row = store_.decision(*id);
   HttpReply reply = json_reply(row ? decision_json(*row) : Json{{"id", id->value}}, 201);
   reply.headers.emplace_back("ETag", etag(id->value));

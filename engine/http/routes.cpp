@@ -4,6 +4,8 @@
 #include <exception>
 #include <nlohmann/json.hpp>
 
+#include "base/excerpt.h"
+
 namespace sluice {
 namespace {
 
@@ -27,6 +29,7 @@ Routes::Routes(const Guard& guard, CompletionService& service, Store& store, Con
       store_(store),
       control_(control),
       log_(log),
+      metrics_(store),
       completions_(service, control, metrics_, stopping, max_exchanges, clock),
       models_(control, service.context_length()),
       labels_(store, completions_, metrics_, service.tokenizer()),
@@ -70,11 +73,11 @@ std::optional<HttpReply> Routes::admit(const HttpRequest& request) const {
   if (route != nullptr && request.method == "OPTIONS") return guard_.preflight(request, route->scope, methods_of(*route));
   if (auto error = guard_.check_access(request, route == nullptr ? Scope::kClient : route->scope)) return error_reply(*error);
   if (route == nullptr) {
-    return error_reply(make_error(404, "route_not_found", "There is no route " + request.path));
+    return error_reply(make_error(404, "route_not_found", "There is no route " + excerpt(request.path)));
   }
   if (route->methods.count(request.method) == 0) {
     HttpReply reply =
-        error_reply(make_error(405, "method_not_allowed", request.path + " does not take " + request.method));
+        error_reply(make_error(405, "method_not_allowed", excerpt(request.path) + " does not take " + excerpt(request.method)));
     reply.headers.emplace_back("Allow", methods_of(*route));
     return reply;
   }

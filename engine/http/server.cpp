@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "http/server.h"
 
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <exception>
 
@@ -71,8 +74,9 @@ class HttpServer::Impl {
         log_(log),
         guard_({options.host, options.api_keys, options.allowed_hosts, options.cors_origins, options.max_body_bytes}),
         routes_(guard_, service, store, control, log, stopping_, options.max_exchanges, *options.clock),
-        listener_(options.max_connections,
-                  [this](int fd, const std::string& peer, Door door) { serve(fd, peer, door); }) {}
+        listener_(options.max_connections, options.times.queued,
+                  [this](int fd, const std::string& peer, Door door) { serve(fd, peer, door); },
+                  [this](int fd, Door door) { turn_away(fd, door); }) {}
   ~Impl() { stop_all(); }
 
   Status listen() {
@@ -109,7 +113,7 @@ class HttpServer::Impl {
   void serve(int fd, const std::string& peer, Door door) {
     std::unique_ptr<TlsSession> session = door.tls ? tls_->accept(fd) : nullptr;
     const bool usable = !door.tls || session != nullptr;
-    Connection connection(fd, listener_.stop_fd(), options_.times, std::move(session));
+    Connection connection(fd, listener_.stop_fd(), listener_.wanted_fd(), options_.times, std::move(session));
     if (!usable) return log_.error("http", "no memory for an encrypted connection: it was closed");  // never in plain instead
     try {
       while (!stopping_ && connection.wait_request()) {
@@ -118,6 +122,23 @@ class HttpServer::Impl {
     } catch (const std::exception& e) {
       log_.error("http", std::string("a connection ended by an unexpected error: ") + e.what());
     }
+  }
+
+  // Every thread has a request. Under TLS nothing can be said without a handshake, which nobody is free to make.
+  void turn_away(int fd, Door door) {
+    if (!door.tls) {
+      ApiError error = make_error(503, "too_many_connections", "Every connection is in use: try again later");
+      error.retry_after_s = routes_.completions().retry_after();
+      const HttpReply reply = error_reply(error);
+      routes_.count_error(reply);
+      const std::string bytes = answer_head(reply, AnswerFraming::kLength, reply.body.size(), false) + reply.body;
+      (void)!::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      ::shutdown(fd, SHUT_WR);
+      char rest[4096];  // what came is read away, else the kernel resets the connection and the answer may be lost
+      while (::recv(fd, rest, sizeof rest, MSG_DONTWAIT) > 0) {
+      }
+    }
+    ::close(fd);
   }
 
   // One request and its answer. False: the connection is of no more use.

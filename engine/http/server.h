@@ -31,8 +31,10 @@ struct HttpServerOptions {
   std::string tls_certificate, tls_key;    // PEM files; both or none
   bool behind_proxy = false;               // beyond loopback: a proxy in front does TLS
   std::size_t max_body_bytes = std::size_t{32} << 20;
-  std::size_t max_connections = 320;       // threads; connections beyond it wait
-  int max_exchanges = 256;                 // completions at once; more get 429
+  // Threads. Beyond it a connection without a request gives its place up; where there is none, one waits as ConnectionTimes
+  // says, then gets 503. More than max_exchanges, so that other routes are answered while completions wait.
+  std::size_t max_connections = 384;
+  int max_exchanges = 64 + 256;            // completions at once: that run (EngineOptions::max_running) and wait; more get 429
   ConnectionTimes times;
   const Clock* clock = &Clock::system();   // measures the silence of streams
 };

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/excerpt.h"
 #include "http/api_json.h"
 
 namespace sluice {
@@ -73,7 +74,7 @@ HttpReply SessionApi::start_session(const HttpRequest& request) {
 HttpReply SessionApi::change_session(const std::string& id, const std::string& action) {
   const auto number = parse_number(id);
   const auto row = number ? store_.session(SessionId(*number)) : std::nullopt;
-  if (!row) return failed(not_found("There is no session " + id), "", "record_not_found");
+  if (!row) return failed(not_found("There is no session " + excerpt(id)), "", "record_not_found");
   const SessionAction what = action == "pause"    ? SessionAction::kPause
                              : action == "resume" ? SessionAction::kResume
                                                   : SessionAction::kEnd;

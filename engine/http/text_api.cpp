@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/excerpt.h"
 #include "http/api_json.h"
 #include "http/openai.h"
 #include "text/chat_template.h"
@@ -65,7 +66,7 @@ HttpReply TextApi::detokenize(const HttpRequest& request) const {
   for (const Json& item : *tokens) {
     const auto id = Fields::whole(item);
     if (!id || *id < 0 || *id >= service_.tokenizer().size()) {
-      f.refuse("tokens", "holds " + dump(item) + ", which is no token id of this model");
+      f.refuse("tokens", "holds " + excerpt(dump(item)) + ", which is no token id of this model");
       return error_reply(*f.error());
     }
     ids.push_back(static_cast<TokenId>(*id));

@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "model/kernels/vector_math.h"
+#include "model_api/temperature.h"
 
 namespace sluice {
 namespace {
@@ -76,7 +77,7 @@ SampledToken Sampler::sample(const float* logits, int vocab, const SamplingParam
     out.finite = false;
     return out;
   }
-  const bool greedy = params.temperature <= 0;
+  const bool greedy = usable_temperature(params.temperature) <= 0;
   const float inverse = greedy ? 1.0f : 1.0f / params.temperature;
   const float log_z_full = inverse == 1.0f ? log_z_raw : log_sum_exp(logits, vocab, inverse);
   const float log_z_drawn = z == logits ? log_z_full : log_sum_exp(z, vocab, inverse);

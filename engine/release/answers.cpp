@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "release/answers.h"
 
+#include "model_api/temperature.h"
+
 namespace sluice {
 namespace {
 
@@ -82,8 +84,9 @@ Result<std::vector<float>> ChatAnswers::score(const VersionPass& pass, const Sha
   std::vector<TokenId> ids = answer.prompt_ids;
   ids.insert(ids.end(), answer.token_ids.begin(), answer.token_ids.end());
   // Greedy answers keep their log-probs at temperature 1 (learning.md §2.1).
-  const double temperature = recipe_.sampling.temperature > 0 ? recipe_.sampling.temperature : 1.0;
-  return service_.score(ids, static_cast<int>(answer.prompt_ids.size()), static_cast<float>(temperature),
+  const float drawn_with = usable_temperature(static_cast<float>(recipe_.sampling.temperature));
+  const float temperature = drawn_with > 0 ? drawn_with : 1.0f;
+  return service_.score(ids, static_cast<int>(answer.prompt_ids.size()), temperature,
                         AdapterChoice::with(pass));
 }
 

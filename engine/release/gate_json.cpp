@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/excerpt.h"
 #include "base/json_limits.h"
 
 namespace sluice {
@@ -97,7 +98,7 @@ class FieldReader {
   Status done() {
     if (status_.ok()) {
       for (const auto& [name, value] : object_.items()) {
-        if (!seen_.contains(name)) fail("has no field \"" + name + "\"; remove it");
+        if (!seen_.contains(name)) fail("has no field \"" + excerpt(name) + "\"; remove it");
       }
     }
     return status_;

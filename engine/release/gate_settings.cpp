@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/excerpt.h"
 #include "release/gate.h"
 
 namespace sluice {
@@ -58,7 +59,7 @@ Result<GateProfile> parse_gate_profile(std::string_view text) {
   for (const GateProfile p : {GateProfile::kDemo, GateProfile::kStandard, GateProfile::kStrict, GateProfile::kOff}) {
     if (text == gate_profile_name(p)) return p;
   }
-  return invalid_argument("gate profile \"" + std::string(text) + "\" is unknown: use demo, standard, strict or off");
+  return invalid_argument("gate profile \"" + excerpt(text) + "\" is unknown: use demo, standard, strict or off");
 }
 
 GateSettings gate_preset(GateProfile profile) {

@@ -153,6 +153,9 @@ Result<DecisionRow> Registry::act(const ManualRequest& request) {
   Outbox out;
   Result<DecisionRow> result = [&] {
     Turn turn(*this);
+    if (request.latest && *request.latest != store_.last_decision_id()) {
+      return Result<DecisionRow>(conflict("another decision was made since: look at it before deciding"));
+    }
     return act_in_turn(request, out);
   }();
   flush(out);

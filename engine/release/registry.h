@@ -50,6 +50,7 @@ struct ManualRequest {
   std::string actor;       // required
   std::string note;        // required
   SessionId session;       // written on the row; may be invalid
+  std::optional<DecisionId> latest;  // what the operator saw: the decision is made only while this is the newest one
 };
 
 // Numbers and sentence of a gate verdict, ready but for ids, states and hashes.
@@ -89,15 +90,16 @@ class Registry {
   // Commits a verdict of the gate for the version under evaluation, and publishes it when it is promote. kConflict when
   // the version is not evaluating any more, its incumbent has changed, or a promote meets a frozen registry: nothing is written.
   Result<DecisionRow> apply(GateVerdict verdict);
-  // An operator's decision. kInvalidArgument without actor or note; kConflict where gate.md §1 has no such transition or
-  // frozen; kCorrupt when the version's bytes are damaged: that cannot be forced.
+  // An operator's decision. kInvalidArgument without actor or note; kConflict where gate.md §1 has no such transition, frozen,
+  // or another decision than `latest` is the newest; kCorrupt when the version's bytes are damaged: that cannot be forced.
   Result<DecisionRow> act(const ManualRequest& request);
   // Roll-back without a person: the serving version is quarantined for harm; the last proven version, else the base, serves.
   Result<DecisionRow> roll_back_for_harm(const std::string& reason_code, const std::string& reason_text);
 
-  // Deletes a version's files; its row stays, in state pruned. kNotFound; kConflict for a state that forbids it and for the
-  // anchor and the last proven version (gate.md §1).
-  Status prune(VersionId version);
+  // Deletes the files of versions; their rows stay, in state pruned. All or none of them: kNotFound; kConflict for a state
+  // that forbids it and for the anchor and the last proven version (gate.md §1).
+  Status prune(const std::vector<VersionId>& versions);
+  Status prune(VersionId version) { return prune(std::vector<VersionId>{version}); }
 
   VersionId serving() const;
   bool frozen() const;
@@ -150,6 +152,7 @@ class Registry {
   void hold_resident(VersionId version);
   void prune_files();
   Status prune_in_turn(VersionId version);
+  Status may_prune(VersionId version) const;
   void remove_files(VersionId version) const;
   void flush(Outbox& out);
   void log(LogLevel level, const std::string& text) const;

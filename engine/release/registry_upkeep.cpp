@@ -180,23 +180,32 @@ void Registry::remove_files(VersionId version) const {
   if (error) log(LogLevel::kWarning, "the files of " + version_text(version) + " could not be removed: " + error.message());
 }
 
-Status Registry::prune(VersionId version) {
+Status Registry::prune(const std::vector<VersionId>& versions) {
   Outbox out;
-  const Status done = [&] {
+  const Status done = [&]() -> Status {
     Turn turn(*this);
-    return prune_in_turn(version);
+    for (const VersionId version : versions) SLUICE_RETURN_IF_ERROR(may_prune(version));
+    for (const VersionId version : versions) SLUICE_RETURN_IF_ERROR(prune_in_turn(version));
+    return Status();
   }();
-  flush(out);  // clients may no longer ask for it
+  flush(out);  // clients may no longer ask for them
   return done;
 }
 
-Status Registry::prune_in_turn(VersionId version) {
+Status Registry::may_prune(VersionId version) const {
   SLUICE_ASSIGN_OR_RETURN(const VersionRow row, find(version));
   if (row.state == VersionState::kPruned) return Status();
   if (version == anchor() || version == last_proven()) {
     return conflict(version_text(version) + (version == anchor() ? " is the anchor" : " is the last proven version") +
                     ": its files stay");
   }
+  if (legal_transition(row.state, VersionState::kPruned)) return Status();
+  return conflict(version_text(version) + " is " + version_state_name(row.state) + ": its files stay");
+}
+
+Status Registry::prune_in_turn(VersionId version) {
+  SLUICE_ASSIGN_OR_RETURN(const VersionRow row, find(version));
+  if (row.state == VersionState::kPruned) return Status();
   SLUICE_RETURN_IF_ERROR(store_.set_version_state(version, VersionState::kPruned));
   bool held = false;
   {

@@ -49,7 +49,7 @@ Status Bench::swap() {
     request.ignore_stop_ids = true;
     SLUICE_ASSIGN_OR_RETURN(auto handle, engine.submit(std::move(request)));
     streams.push_back(std::move(handle));
-    ManualRequest promote{ManualAction::kPromote, versions[static_cast<std::size_t>(i % 2)], "bench", "swap benchmark", SessionId()};
+    ManualRequest promote{ManualAction::kPromote, versions[static_cast<std::size_t>(i % 2)], "bench", "swap benchmark", SessionId(), std::nullopt};
     SLUICE_ASSIGN_OR_RETURN(const DecisionRow row, registry.act(promote));
   }
   for (ResponseHandle& stream : streams) {

@@ -40,6 +40,7 @@ struct Decide {
   std::string action;
   VersionId version;                            // not for freeze, unfreeze
   std::string actor, note;
+  std::optional<DecisionId> if_match = std::nullopt;  // the newest decision that the operator knows of
 };
 struct ServeBaseAndFreeze { std::string actor, note; };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/excerpt.h"
 #include "http/event_hub.h"
 #include "release/evidence.h"
 #include "release/gate_json.h"
@@ -62,7 +63,7 @@ std::vector<ServedModel> HttpControl::models() const {
     out.push_back({v.name + "@" + std::to_string(v.id.value), base, v.id, version_state_name(v.state), v.created_us / 1'000'000});
   }
   for (const std::string& alias : impl_.options.aliases) {
-    if (alias != out.front().id && alias != base) out.push_back({alias, base, now, in_service, made_s});
+    if (alias != out.front().id && alias != base) out.push_back({alias, base, now, in_service, made_s, true});
   }
   return out;
 }
@@ -86,7 +87,7 @@ Result<AdapterChoice> HttpControl::resolve_model(const std::string& name) const 
     if (!may_serve(v.state)) break;
     return AdapterChoice::pinned(v.id);
   }
-  return not_found("model \"" + name + "\" is not served here: see GET /v1/models" +
+  return not_found("model \"" + excerpt(name) + "\" is not served here: see GET /v1/models" +
                    (aliases.empty() ? "" : "; \"" + aliases.front() + "\" always names what serves"));
 }
 
@@ -128,6 +129,7 @@ ServingCounters HttpControl::counters() const {
 const EventHub& HttpControl::events() const { return impl_.event_hub; }
 
 std::string HttpControl::status_json() const {
+  const auto serving = impl_.serving();
   MutexLock lock(impl_.mu);
   const EngineState& s = *impl_.state;
   nlohmann::json json = {
@@ -135,6 +137,7 @@ std::string HttpControl::status_json() const {
       {"model", s.model_name},
       {"serving", {{"version", s.serving.value}, {"name", s.serving_name}, {"since_us", s.serving_since_us}}},
       {"frozen", s.frozen},
+      {"deterministic", serving && serving->engine->deterministic()},
       {"tokens_per_s", s.tokens_per_s},
       {"requests_running", s.running},
       {"requests_waiting", s.waiting},
@@ -184,7 +187,7 @@ Result<DecisionId> HttpControl::decide(const DecisionRequest& request) {
   if (request.scope != "full") {
     return invalid_argument("scope \"" + request.scope + "\" is not offered here: use full");
   }
-  Decide command{request.action, request.version, request.actor, request.note};
+  Decide command{request.action, request.version, request.actor, request.note, request.if_match};
   const CommandOutcome outcome = impl_.handle(command);
   if (!outcome.ok()) return outcome.status;
   return *outcome.decision;
@@ -247,8 +250,7 @@ Result<std::vector<NewCandidate>> HttpControl::import_adapters(const std::vector
 Status HttpControl::prune_versions(const std::vector<VersionId>& versions) {
   const auto serving = impl_.serving();
   if (!serving) return not_loaded();
-  for (const VersionId version : versions) SLUICE_RETURN_IF_ERROR(serving->registry->prune(version));
-  return Status();
+  return serving->registry->prune(versions);
 }
 
 }  // namespace sluice

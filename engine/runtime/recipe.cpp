@@ -11,6 +11,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/excerpt.h"
 #include "base/json_limits.h"
 #include "release/gate_json.h"
 
@@ -221,7 +222,7 @@ Result<Recipe> load_recipe(const std::string& name_or_file, const std::string& f
   if (!fs::is_regular_file(path, ignored)) {
     std::string known;
     for (const std::string& name : recipe_names(folder)) known += (known.empty() ? "" : ", ") + name;
-    return not_found("recipe \"" + name_or_file + "\" was not found: give a file, or one of " +
+    return not_found("recipe \"" + excerpt(name_or_file) + "\" was not found: give a file, or one of " +
                      (known.empty() ? "none in " + folder : known));
   }
   std::ifstream in(path, std::ios::binary);

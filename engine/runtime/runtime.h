@@ -37,6 +37,7 @@ struct RuntimeOptions {
   int engine_threads = 0;              // 0 = all cores, half of them while a training step is made
   int trainer_threads = 0;             // 0 = half the cores, at least 1
   std::int64_t kv_tokens = 16384;
+  bool deterministic = false;          // answers bit-equal whatever runs beside them (serving.md SMP-12); slower
   bool discard_at_bound = false;       // nobody is there to ask at a plateau: back to the version in service (learning.md §8)
   bool resume_paused = true;           // a session that was running at the last exit comes back paused
 };

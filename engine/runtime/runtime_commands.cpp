@@ -100,6 +100,7 @@ CommandOutcome Runtime::Impl::handle(Decide& c) {
   request.version = c.version;
   request.actor = c.actor;
   request.note = c.note;
+  request.latest = c.if_match;
   if (const auto running = session()) request.session = running->row().id;
   const auto row = s->registry->act(request);
   if (!row.ok()) return refused(row.status());

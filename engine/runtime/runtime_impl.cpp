@@ -122,6 +122,7 @@ Status Runtime::Impl::build_serving(LoadedSystem system) {
   EngineOptions engine;
   engine.context.kv_tokens = options.kv_tokens;
   engine.context.threads = options.engine_threads > 0 ? options.engine_threads : all_cores();
+  engine.deterministic = options.deterministic;
   s->engine = std::make_unique<Engine>(s->system.model, *s->slots, engine, log);
   s->service = std::make_unique<CompletionService>(*s->engine, s->system.tokenizer, s->system.chat_template, store.get(),
                                                    [this](VersionId v) { return name_of(v); }, Clock::system());

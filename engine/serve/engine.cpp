@@ -189,6 +189,7 @@ Status Engine::flush() { return impl_->flush(); }
 Status Engine::sleep(bool weights) { return impl_->sleep(weights); }
 Status Engine::wake() { return impl_->wake(); }
 ServeState Engine::state() const { return impl_->state(); }
+bool Engine::deterministic() const { return impl_->deterministic(); }
 void Engine::limit_threads(int threads) { impl_->limit_threads(threads); }
 void Engine::cancel_all() { impl_->cancel_all(); }
 void Engine::stop() { impl_->stop(); }

@@ -49,6 +49,7 @@ class Engine final : public Generator {
   Status sleep(bool weights);
   Status wake();  // restored as at start, and ready. On an error it stays asleep.
   ServeState state() const;
+  bool deterministic() const;  // as EngineOptions says
 
   // From the next step on, at most so many of EngineOptions::context.threads work: the others leave their cores to a trainer.
   void limit_threads(int threads);

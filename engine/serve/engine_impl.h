@@ -46,6 +46,7 @@ class Engine::Impl {
   Status sleep(bool weights) SLUICE_EXCLUDES(mu_);
   Status wake() SLUICE_EXCLUDES(mu_);
   ServeState state() const SLUICE_EXCLUDES(mu_);
+  bool deterministic() const { return options_.deterministic; }
   void limit_threads(int threads) { thread_limit_.store(threads, std::memory_order_relaxed); }
   void cancel_all();
   void stop() SLUICE_EXCLUDES(mu_, stop_mu_);

@@ -106,7 +106,7 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path, Mode m
   sqlite3_busy_timeout(handle, 5000);
   db->exec("PRAGMA trusted_schema=OFF; PRAGMA foreign_keys=ON; PRAGMA mmap_size=0;");
   if (mode == Mode::kWrite) {
-    db->exec("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=1000;");
+    db->exec("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=1000; PRAGMA secure_delete=ON;");
     if (max_pages > 0) db->exec("PRAGMA max_page_count=" + std::to_string(max_pages) + ";");
   } else {
     // Only the writer may checkpoint: two connections doing so at once can damage the file in this SQLite version.
@@ -146,8 +146,8 @@ std::int64_t Database::last_rowid() const { return sqlite3_last_insert_rowid(han
 std::int64_t Database::changes() const { return sqlite3_changes64(handle_); }
 bool Database::in_transaction() const { return sqlite3_get_autocommit(handle_) == 0; }
 
-void Database::checkpoint() {
-  sqlite3_wal_checkpoint_v2(handle_, nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
+bool Database::checkpoint() {
+  return sqlite3_wal_checkpoint_v2(handle_, nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr) == SQLITE_OK;
 }
 
 void Database::fail(int rc) {

@@ -70,7 +70,8 @@ class Database {
   std::int64_t last_rowid() const;
   std::int64_t changes() const;
   bool in_transaction() const;
-  void checkpoint();  // moves the log into the file and shortens it
+  // Moves the log into the file and empties it; false where a reader is still at it after the busy time.
+  bool checkpoint();
 
   bool failed() const { return !error_.ok(); }
   Status take_error();

@@ -2,7 +2,8 @@
 // How long a label may take, by what asked and who answers, and which records others wait for (learning.md §2.2, serving.md
 // §2.2). Pure functions over values; no thread rules.
 //
-// A record is of the stream its client named, else of its route. Only records whose verdict comes by a timer or from a machine
+// A record is of the stream its client named, else of its route. A stream that answers itself (X-Sluice-Stream) says so with
+// RecordRow::holds; another name, such as reef's scenario, only groups: its records have the window of their route. Only records whose verdict comes by a timer or from a machine
 // hold their stream up: quick verdicts are kinder than slow ones, so those would be trained on first and give a wrong rate. A
 // person's verdict has no such clock, and may never come: a chat turn or a request made in the workbench holds nobody up, is
 // trained on when its label is there and counted as missing when its window is over. No stream waits for another's.
@@ -22,9 +23,9 @@ struct LabelWindows {                      // microseconds from the record's com
   std::int64_t desk_us = 86'400'000'000;     // a person, in the workbench or elsewhere
 };
 
-// Without a label by then the record is closed as `no_event`.
+// Of a record on its way into the store. Without a label by then it is closed as `no_event`.
 std::int64_t record_window_us(const RecordRow& record, const LabelWindows& windows);
-// A label of this source is `late` after it; never shorter than the record's own.
+// Of a record of the store: a label of this source is `late` after it; never shorter than the record's own.
 std::int64_t label_window_us(const RecordRow& record, FeedbackSource source, const LabelWindows& windows);
 // Do later records of its stream wait while it is open?
 bool holds_stream(const RecordRow& record);

@@ -69,7 +69,7 @@ struct RecordRow {
   std::int64_t received_us = 0;
   std::int64_t served_us = 0;   // commit time; set by the store
   std::int64_t closes_us = 0;   // no label by then: `no_event`; set by the store
-  bool holds = false;           // while it is open, later records of its stream wait (learning.md §2.2); set by the store
+  bool holds = false;           // while it is open, later records of its stream wait (store/label_windows.h)
   std::int64_t queue_us = 0;
   std::int64_t prefill_us = 0;
   std::int64_t decode_us = 0;

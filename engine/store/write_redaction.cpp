@@ -37,6 +37,12 @@ void drop_from_index(Database& db, const RecordRow& record) {
       record.seq, record.prompt_text, record.completion_text);
 }
 
+// A deleted entry stands in the index's older parts until they are made anew, and its pages in the log until that is empty.
+void leave_no_trace(Tx& tx) {
+  run(tx.db, "INSERT INTO record_text(record_text) VALUES ('optimize')");
+  tx.forgets = true;
+}
+
 // The turn before keeps what this one began with, for its judge: that is this record's content too.
 void drop_from_turn_before(Database& db, const RecordRow& record) {
   if (record.turn != "main" || record.conversation.empty()) return;
@@ -64,8 +70,10 @@ Result<ForgetOutcome> Store::redact_record(const RecordId& id) {
         "prompt_digest = '', fate = ?3 WHERE seq = ?4",
         record.token_ids, record.lp_full, record.fate, record.seq);
     run(tx.db, "INSERT INTO record_text(rowid, prompt_text, completion_text) VALUES (?, '', '')", record.seq);
-    run(tx.db, "UPDATE feedback SET comment = '', metadata_json = '', shown = '', prompt_digest = '' WHERE record = ?", id);
+    run(tx.db, "UPDATE feedback SET reason = '', comment = '', metadata_json = '', shown = '', prompt_digest = '' WHERE record = ?", id);
     run(tx.db, "UPDATE feedback SET state = 'ignored' WHERE record = ? AND state = 'waiting'", id);
+    run(tx.db, "UPDATE reward SET reason = '' WHERE record = ?", id);
+    leave_no_trace(tx);
     out.feedback = query_value(tx.db, std::int64_t{0}, "SELECT count(*) FROM feedback WHERE record = ?", id);
     tx.announce(EventKind::kRecord, record.seq, id.text);
     return Status();
@@ -86,6 +94,7 @@ Result<ForgetOutcome> Store::delete_record(const RecordId& id) {
     run(tx.db, "DELETE FROM reward WHERE record = ?", id);
     run(tx.db, "DELETE FROM feedback WHERE record = ?", id);
     run(tx.db, "DELETE FROM record WHERE seq = ?", record.seq);
+    leave_no_trace(tx);
     tx.announce(EventKind::kRecord, record.seq, id.text);
     return Status();
   }));

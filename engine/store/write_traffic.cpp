@@ -62,8 +62,8 @@ Status Store::set_session_state(SessionId session, SessionState state) {
 Result<RecordRow> Store::add_record(RecordRow row) {
   if (!row.id.valid()) return invalid_argument("A record needs an id");
   row.fate = first_fate(row);
-  row.holds = holds_stream(row);
   const std::int64_t window = record_window_us(row, impl_->options.windows);
+  row.holds = holds_stream(row);
   SLUICE_RETURN_IF_ERROR(impl_->write([&row, window](Tx& tx) -> Status {
     if (query_value(tx.db, std::int64_t{0}, "SELECT count(*) FROM record WHERE id = ?", row.id) != 0) {
       return conflict("There is a record " + row.id.text + " already");

@@ -132,6 +132,7 @@ Status Writer::write_group(const std::vector<Item*>& items, const std::vector<Lo
       return item->status.ok() ? unavailable("The database gave up the transaction") : item->status;
     }
     events.insert(events.end(), tx.events.begin(), tx.events.end());
+    log_to_empty_ |= tx.forgets;
   }
   for (LogRow log : logs) {
     if (log.time_us == 0) log.time_us = last_us_;
@@ -142,6 +143,7 @@ Status Writer::write_group(const std::vector<Item*>& items, const std::vector<Lo
   db.exec("COMMIT");
   if (db.failed()) return db.take_error();
   fault_point("store.after_commit");
+  if (log_to_empty_ && db.checkpoint()) log_to_empty_ = false;  // else with the next commit, or at the end
   return Status();
 }
 

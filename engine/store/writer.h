@@ -33,6 +33,7 @@ class Tx {
   Database& db;
   const std::int64_t now_us;
   std::vector<StoreEvent> events;
+  bool forgets = false;  // nothing of what this write removes may stay in the log, either
 };
 
 class Writer {
@@ -68,6 +69,7 @@ class Writer {
   const Clock& clock_;
   std::int64_t last_us_;          // writer thread
   std::int64_t announced_ = 0;    // writer thread
+  bool log_to_empty_ = false;     // writer thread: what was to be forgotten may still stand in the log
   const Work housekeeping_;
 
   Mutex mu_;

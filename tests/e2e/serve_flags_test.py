@@ -76,6 +76,14 @@ class ServeFlagsTest(unittest.TestCase):
         self.assertNotEqual(status, 0)
         self.assertIn("absent", said)
 
+    def test_deterministic_reaches_the_engine(self):
+        for words, wanted in (((), False), (("--deterministic",), True)):
+            server = self.serve(*words)
+            status, answer = server.call("/sluice/v1/status")
+            self.assertEqual((status, answer["deterministic"]), (200, wanted))
+            self.assertEqual(self.complete(server)[0], 200)
+            self.assertEqual(server.stop(), 0)
+
     def test_cors_origins(self):
         server = self.serve("--cors-origins", "https://a.example, https://b.example")
         ask = {"Origin": "https://b.example", "Access-Control-Request-Method": "POST",

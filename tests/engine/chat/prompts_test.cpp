@@ -2,6 +2,8 @@
 // Several prompts in one exchange: order, scores, more than the queue holds, refusal as a whole.
 #include <gmock/gmock.h>
 
+#include <thread>
+
 #include "engine/chat/chat_fixture.h"
 
 namespace sluice::testing {
@@ -127,6 +129,48 @@ TEST(Prompts, MoreChoicesThanTheQueueHoldsAreServedBitByBit) {
   ASSERT_EQ(told.finish.size(), 40u);
   for (int i = 0; i < 40; ++i) {
     EXPECT_EQ(told.text.at(i), expected(kBaseVersion, fake_tokens("p" + std::to_string(i)), 4)) << i;
+  }
+}
+
+// serving.md 3.2: a pause stops admission, not what is being answered.
+TEST(Prompts, APauseOnlyDelaysTheRestOfAnExchangeThatRuns) {
+  for (const bool asleep : {false, true}) {
+    StepGate gate;
+    FakeModelOptions model;
+    model.on_step = [&gate](const FakeStep&) { return gate.pass(); };
+    ChatUnderTest t(model);
+    CompletionRequest r = text_request("p0", 4);
+    for (int i = 1; i < 40; ++i) r.more_prompts.emplace_back("p" + std::to_string(i));
+    std::unique_ptr<Exchange> exchange;
+    std::thread starter([&] { exchange = t.start(r); });
+    gate.allow(1);
+    starter.join();
+    ASSERT_NE(exchange, nullptr);
+    std::thread pauser([&] { EXPECT_TRUE(t.engine.pause().ok()); });
+    while (t.engine.state() != ServeState::kPaused) std::this_thread::yield();
+    gate.open();
+    pauser.join();
+    std::map<int, FinishReason> ends;
+    const auto take = [&](SteadyTime until) {
+      const auto event = exchange->next(until);
+      if (event && event->kind == TextEvent::Kind::kFinish) ends[event->choice] = event->finish;
+      return event.has_value();
+    };
+    // Those that run come to their end; each end is a try to have the next one taken.
+    while (take(std::chrono::steady_clock::now()) || t.engine.stats().running > 0) {
+    }
+    EXPECT_FALSE(ends.empty());
+    EXPECT_LT(ends.size(), 40u);
+    if (asleep) {
+      ASSERT_TRUE(t.engine.sleep(false).ok());
+    }
+    while (take(std::chrono::steady_clock::now())) {
+    }
+    ASSERT_TRUE((asleep ? t.engine.wake() : t.engine.resume()).ok());
+    while (!exchange->done() && take(far())) {
+    }
+    ASSERT_EQ(ends.size(), 40u);
+    for (const auto& [choice, finish] : ends) EXPECT_EQ(finish, FinishReason::kLength) << choice << asleep;
   }
 }
 

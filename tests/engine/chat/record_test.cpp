@@ -74,6 +74,18 @@ TEST(Record, HoldsWhatTrainingNeeds) {
                                R"("logit_bias":{"65":-1.5},"stop":[" More"],"stop_reason":" More","user":"someone"})");
 }
 
+// What is drawn as argmax is not trained on, so the record must not claim a distribution that nothing was drawn from.
+TEST(Record, SMP1_ATemperatureTooSmallToDivideByIsRecordedAsZero) {
+  ChatUnderTest t;
+  CompletionRequest r = text_request("p", 4);
+  for (const float temperature : {1e-45f, 1e-38f, 1e-7f, 1e-6f}) {
+    r.sampling.temperature = temperature;
+    const auto exchange = t.start(r);
+    drain(*exchange);
+    EXPECT_EQ(t.store->record(exchange->record_id())->temperature, temperature < 1e-6f ? 0.0f : temperature);
+  }
+}
+
 TEST(Record, FurtherChoicesAreKeptBeside) {
   ChatUnderTest t;
   CompletionRequest r = text_request("pick", 6);

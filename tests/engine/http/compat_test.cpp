@@ -135,6 +135,8 @@ TEST_F(CompatTest, ReefReceiptAndReport) {
   EXPECT_EQ(receipt["reef"], (json{{"agent_record_id", id}}));
   EXPECT_EQ(store_->record({id})->stream, "math");
   EXPECT_EQ(store_->record({id})->tags_json, R"({"split":"train"})");
+  EXPECT_FALSE(store_->record({id})->holds);
+  EXPECT_EQ(store_->record({id})->closes_us - store_->record({id})->served_us, LabelWindows().chat_us);
   const std::string second = post("/v1/chat/completions", chat("y"), {{"x-reef-scenario", "math"}}).header("x-reef-agent-record-id");
 
   json report = {{"score", 0.75}, {"feedback", "good"}, {"references", {id, second}}, {"metadata", {{"k", 1}}}, {"agent_record_id", "rep-1"}};
@@ -259,6 +261,19 @@ TEST_F(CompatTest, AnUnlabelledRequestOfAnotherClientHoldsNobodyUp) {
   const auto rows = store_->trainable(control_->session_.get(), 10);
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_EQ(rows[0].record.id.text, id);
+}
+
+TEST_F(CompatTest, OnlyAStreamThatAnswersItselfHoldsItsRecords) {
+  start();
+  const RecordRow named = record_of(post("/v1/chat/completions", chat("x"), {{"X-Sluice-Stream", "user"}}).body);
+  EXPECT_EQ(named.stream, "user");
+  EXPECT_TRUE(named.holds);
+  EXPECT_EQ(named.closes_us - named.served_us, LabelWindows().stream_us);
+  const RecordRow both =
+      record_of(post("/v1/chat/completions", chat("x"), {{"x-reef-scenario", "math"}, {"X-Sluice-Stream", "user"}}).body);
+  EXPECT_EQ(both.stream, "user");
+  EXPECT_TRUE(both.holds);
+  EXPECT_FALSE(record_of(post("/v1/chat/completions", chat("x")).body).holds);
 }
 
 }  // namespace

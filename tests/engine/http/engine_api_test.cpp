@@ -44,7 +44,6 @@ TEST_F(EngineApiTest, BadBodiesAreNamed) {
 
 TEST_F(EngineApiTest, EveryMetricIsThere) {
   start();
-  get("/metrics");  // times of records are counted from here on
   post("/v1/completions", prompt("p"));
   post("/v1/completions", prompt("p"));
   get("/nowhere");

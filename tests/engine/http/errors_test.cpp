@@ -169,6 +169,16 @@ TEST_F(ErrorsTest, OursAreFiveHundred) {
   EXPECT_EQ(post("/v1/completions", prompt("p")).status, 200);  // and the server lives
 }
 
+TEST_F(ErrorsTest, PRO3_ErrorsWithinAStreamAreCountedToo) {
+  FakeModelOptions model;
+  model.not_finite = [](const std::vector<TokenId>&, std::size_t generated) { return generated == 2; };
+  start(std::move(model));
+  const Streamed s = stream("/v1/completions", prompt("p"));
+  ASSERT_FALSE(s.done());
+  EXPECT_EQ(s.chunks.back()["error"]["code"], "non_finite_logits");
+  EXPECT_THAT(get("/metrics").response.body, HasSubstr("sluice_errors_total{code=\"non_finite_logits\"} 1\n"));
+}
+
 // The message is the template's own; a word in some other message makes no template_error of it.
 TEST_F(ErrorsTest, WhatTheTemplateRefuses) {
   template_ = ChatTemplate::create("{{ raise_exception('System role not supported') }}", "", "").value();

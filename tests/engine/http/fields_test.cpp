@@ -378,5 +378,34 @@ TEST_F(FieldsTest, TheSluiceObjectSaysWhatHeadersSay) {
   EXPECT_EQ(record_of(post("/v1/chat/completions", body, {{"X-Session-Id", "of-header"}}).body).conversation, "of-header");
 }
 
+// Keys are numbers, not JSON: a reader of JSON would take gigabytes for millions of brackets. Errors say no more of a value
+// than its beginning.
+TEST_F(FieldsTest, SMP5_KeysAndValuesOfAnyLengthAreRefusedBriefly) {
+  start();
+  const std::string brackets(4'000'000, '[');
+  const std::string letters = "\"" + std::string(1'000'000, 'x') + "\"";
+  const std::string cases[][2] = {{"{\"prompt\":\"p\",\"logit_bias\":{\"" + brackets + "\":1}}", "logit_bias"},
+                                  {"{\"prompt\":[1," + letters + "]}", "prompt"},
+                                  {"{\"prompt\":\"p\",\"stop_token_ids\":[" + letters + "]}", "stop_token_ids"}};
+  for (const auto& c : cases) {
+    const Got g = got(client_->post("/v1/completions", c[0], "application/json", HttpCall()));
+    EXPECT_EQ(g.status, 400);
+    EXPECT_EQ(g.param(), c[1]);
+    EXPECT_LT(g.response.body.size(), 400u);
+  }
+  const std::string digits(30, '9'), e = "1e2";
+  for (const std::string& key : {digits, e, std::string(" 1"), std::string("1.0"), std::string("+1")}) {
+    json body = prompt("p");
+    body["logit_bias"] = {{key, 1}};
+    EXPECT_EQ(post("/v1/completions", body).param(), "logit_bias") << key;
+  }
+  const std::string name(8000, 'n');
+  for (const std::string& path : {"/v1/models/" + name, "/sluice/v1/records/" + name, "/" + name}) {
+    const Got g = get(path);
+    EXPECT_EQ(g.status, 404);
+    EXPECT_LT(g.response.body.size(), 400u) << path.substr(0, 20);
+  }
+}
+
 }  // namespace
 }  // namespace sluice

@@ -63,11 +63,11 @@ class FakeControl : public Control {
   }
   std::vector<ServedModel> models() const override {
     return {{"brief", "fake", store_.serving_version(), "serving", 1}, {"fake", "", kBaseVersion, "serving", 1},
-            {"dir/other", "fake", kBaseVersion, "retired", 1}};
+            {"dir/other", "fake", kBaseVersion, "retired", 1}, {"any", "fake", store_.serving_version(), "serving", 1, true}};
   }
   Result<AdapterChoice> resolve_model(const std::string& name) const override {
-    if (name.empty() || name == "brief") return AdapterChoice::serving();
-    if (name == "fake") return AdapterChoice::base();
+    if (name.empty() || name == "brief" || name == "any") return AdapterChoice::serving();
+    if (name == "fake" || name == "base") return AdapterChoice::base();
     if (name.rfind("brief@", 0) == 0 && name.size() > 6) return AdapterChoice::pinned(VersionId(std::stoll(name.substr(6))));
     return not_found("There is no model " + name);
   }
@@ -92,6 +92,8 @@ class FakeControl : public Control {
     return SettingsId(++revision_);
   }
   Result<DecisionId> decide(const DecisionRequest& r) override {
+    if (before_decide_) before_decide_();
+    if (r.if_match && *r.if_match != store_.last_decision_id()) return conflict("another decision was made since");
     DecisionWrite write;
     write.row.version = r.version.valid() ? r.version : kBaseVersion;
     write.row.verdict = r.action == "reject" ? Verdict::kReject : r.action == "hold" ? Verdict::kHold : Verdict::kPromote;
@@ -143,6 +145,7 @@ class FakeControl : public Control {
 
   std::shared_ptr<EventHub> hub_ = std::make_shared<EventHub>(8);
   std::atomic<ServingPhase> phase_{ServingPhase::kReady};
+  std::function<void()> before_decide_;  // set before the server is asked
   Shared<SessionId> session_;
   Shared<std::optional<std::array<std::string, 3>>> fim_markers_;
   Shared<std::optional<SamplingDefaults>> sampling_defaults_;

@@ -178,6 +178,19 @@ TEST_F(SluiceApiTest, DecisionsNeedActorNoteAndALegalState) {
   EXPECT_EQ(adapters.body["data"][1]["decision"]["actor"], "me");
 }
 
+// Of two operators who saw the same state only the first may decide, whenever the other's decision comes.
+TEST_F(SluiceApiTest, ADecisionOnWhatIsNoLongerTrueIs409) {
+  start();
+  const VersionId v = store_.new_version();
+  const std::string tag = get("/sluice/v1/decisions").header("ETag");
+  control_->before_decide_ = [this] { store_.promote(kBaseVersion); };  // another operator's
+  const json body = {{"action", "reject"}, {"version", v.value}, {"actor", "me"}, {"note", "bad"}};
+  const Got g = post("/sluice/v1/decisions", body, {{"If-Match", tag}});
+  EXPECT_EQ(g.status, 409) << g.body;
+  EXPECT_EQ(g.code(), "revision_mismatch");
+  EXPECT_EQ(store_->version(v)->state, VersionState::kCandidate);
+}
+
 TEST_F(SluiceApiTest, SessionsStartAndChange) {
   start();
   EXPECT_EQ(post("/sluice/v1/sessions", {{"recipe", "be-brief"}}).code(), "session_running");

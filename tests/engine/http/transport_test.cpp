@@ -111,6 +111,57 @@ TEST_F(TransportTest, SlowRequestsAndIdleConnectionsEnd) {
   EXPECT_THAT(raw(post_head("/v1/completions", "Content-Length: 10\r\n") + "{"), HasSubstr("cut short"));
 }
 
+// Silent peers and connections between two requests hold threads, but not against one that has something to ask.
+TEST_F(TransportTest, CON4_IdleConnectionsMakeRoomForNewOnes) {
+  HttpServerOptions options;
+  options.max_connections = 3;
+  options.times.queued = std::chrono::milliseconds(600'000);
+  start({}, options);
+  client_.reset();
+  const std::string health = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  std::vector<int> held;
+  for (int i = 0; i < 12; ++i) {
+    held.push_back(connect_raw());
+    if (i % 2 == 0) continue;  // never says a word
+    send_raw(held.back(), health);
+    EXPECT_THAT(read_until(held.back(), "ok\"}"), HasSubstr(" 200 ")) << i;
+  }
+  int closed = 0;
+  for (const int fd : held) {
+    char byte;
+    closed += ::recv(fd, &byte, 1, MSG_DONTWAIT) == 0 ? 1 : 0;
+  }
+  EXPECT_GE(closed, 9) << "all but those that hold a thread now";
+  for (const int fd : held) ::close(fd);
+}
+
+TEST_F(TransportTest, WhereNoThreadGetsFreeTheAnswerIs503) {
+  HttpServerOptions options;
+  options.max_connections = 2;
+  options.times.queued = std::chrono::milliseconds(20);
+  start(gated(), options);
+  client_.reset();
+  const OpenAnswer a = open_answer(1), b = open_answer(1);
+  const std::string refused = raw("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_THAT(refused, StartsWith("HTTP/1.1 503 "));
+  EXPECT_THAT(refused, HasSubstr("\r\nRetry-After: "));
+  EXPECT_THAT(refused, HasSubstr("\"type\":\"unavailable_error\""));
+  gate_.open();
+  for (const int fd : {a.fd, b.fd}) {
+    EXPECT_NE(read_until(fd, "[DONE]").find("[DONE]"), std::string::npos);
+    ::close(fd);
+  }
+  while (raw("GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").find(" 200 ") == std::string::npos) {
+  }
+}
+
+// 64 run beside 256 that wait (serving.md 1.1), and other routes still have a thread.
+TEST_F(TransportTest, TheLimitsLeaveRoomForAllThatRunsAndWaits) {
+  const HttpServerOptions options;
+  EXPECT_GE(options.max_exchanges, 64 + 256);
+  EXPECT_GT(options.max_connections, static_cast<std::size_t>(options.max_exchanges));
+}
+
 TEST_F(TransportTest, AClientThatReadsNothingIsCancelled) {
   FakeModelOptions model;
   model.context_length = 13'000;

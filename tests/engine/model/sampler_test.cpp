@@ -55,6 +55,25 @@ TEST(Sampler, SMP1_SMP4_GreedyTakesTheLargestAndReportsRealValues) {
   EXPECT_TRUE(t.finite);
 }
 
+TEST(Sampler, SMP1_ATemperatureTooSmallToDivideByIsArgmax) {
+  Sampler sampler;
+  const auto z = logits(300);
+  const SampledToken greedy = sampler.sample(z.data(), 300, at_temperature(0), kNone, nullptr);
+  for (const float t : {1e-45f, 1e-38f, 1e-20f, 1e-7f, 1e-6f, 1e-5f}) {
+    for (const int top_k : {0, 5}) {
+      SamplingParams p = at_temperature(t, 3);
+      p.top_k = top_k;
+      p.top_logprobs = 2;
+      const SampledToken s = sampler.sample(z.data(), 300, p, kNone, nullptr);
+      EXPECT_EQ(s.token, greedy.token) << t;
+      for (const float lp : {s.lp_full, s.lp_mu, s.lp_raw, s.top[0].logprob}) EXPECT_TRUE(std::isfinite(lp)) << t;
+      if (t < 1e-6f) {
+        EXPECT_EQ(s.lp_full, greedy.lp_full);
+      }
+    }
+  }
+}
+
 TEST(Sampler, DrawsFollowTheDistribution) {
   const auto z = logits(12);
   const auto got = shares(z, at_temperature(1.3f), 40000);

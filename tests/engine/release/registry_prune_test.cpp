@@ -74,6 +74,24 @@ TEST(RegistryPrune, TheLastProvenVersionStays) {
   EXPECT_TRUE(has_files(w, proven));
 }
 
+TEST(RegistryPrune, OfSeveralAllOrNoneGo) {
+  Workspace w;
+  const VersionId rejected = w.add_candidate();
+  ASSERT_TRUE(w.judge(rejected, Verdict::kReject).ok());
+  const VersionId serving = w.promoted(), waiting = w.add_candidate();
+  for (const VersionId needed : {serving, waiting, VersionId(99), kBaseVersion}) {
+    const Status refused = w.registry->prune({rejected, needed});
+    EXPECT_FALSE(refused.ok());
+    EXPECT_EQ(refused.code(), needed == VersionId(99) ? Code::kNotFound : Code::kConflict);
+    EXPECT_EQ(w.state(rejected), S::kRejected);
+    EXPECT_TRUE(has_files(w, rejected));
+  }
+  ASSERT_TRUE(w.act(ManualAction::kReject, waiting).ok());
+  EXPECT_TRUE(w.registry->prune({rejected, waiting}).ok());
+  EXPECT_EQ(w.state(rejected), S::kPruned);
+  EXPECT_EQ(w.state(waiting), S::kPruned);
+}
+
 TEST(RegistryPrune, LetsGoOfMemoryAndOfClientsPins) {
   std::set<VersionId> pinnable;
   RegistryOptions options;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <set>
 #include <thread>
 
 #include "base/seeds.h"
@@ -147,8 +148,8 @@ TEST(Registry, ForcedIsWhatTheGateDidNotPass) {
 TEST(Registry, ManualActionsNeedActorAndNote) {
   Workspace w;
   const VersionId v = w.add_candidate();
-  EXPECT_THAT(w.registry->act({ManualAction::kPromote, v, "", "x", {}}).status().message(), HasSubstr("\"actor\""));
-  EXPECT_THAT(w.registry->act({ManualAction::kPromote, v, "x", "", {}}).status().message(), HasSubstr("\"note\""));
+  EXPECT_THAT(w.registry->act({ManualAction::kPromote, v, "", "x", {}, {}}).status().message(), HasSubstr("\"actor\""));
+  EXPECT_THAT(w.registry->act({ManualAction::kPromote, v, "x", "", {}, {}}).status().message(), HasSubstr("\"note\""));
   EXPECT_EQ(w.act(ManualAction::kPromote, VersionId{77}).code(), Code::kNotFound);
   for (const ManualAction a : {ManualAction::kPromote, ManualAction::kFreeze, ManualAction::kPinAnchor}) {
     EXPECT_EQ(parse_manual_action(manual_action_name(a)).value(), a);
@@ -400,6 +401,22 @@ TEST(RegistryProperty, NothingServesWithoutACommittedPromote) {
   const char* scale = std::getenv("SLUICE_PROPERTY_SCALE");
   const int walks = scale != nullptr && std::atoi(scale) > 0 ? 2 * std::atoi(scale) : 2;
   for (int walk = 0; walk < walks; ++walk) RandomWalk(static_cast<std::uint64_t>(walk)).run(400);
+}
+
+// Each names the decision it saw as the newest; whoever comes second saw what is no longer so.
+TEST(Registry, OfTwoDecisionsOnTheSameStateOneIsMade) {
+  Workspace w;
+  const VersionId a = w.add_candidate(), b = w.add_candidate();
+  const DecisionId seen = w.store->last_decision_id();
+  const auto reject = [&](VersionId v) {
+    return w.registry->act({ManualAction::kReject, v, "operator", "because of a test", SessionId(), seen}).code();
+  };
+  Code first = Code::kInternal, second = Code::kInternal;
+  std::thread other([&] { first = reject(a); });
+  second = reject(b);
+  other.join();
+  EXPECT_EQ(std::set<Code>({first, second}), std::set<Code>({Code::kOk, Code::kConflict}));
+  EXPECT_EQ((w.state(a) == VersionState::kRejected) + (w.state(b) == VersionState::kRejected), 1);
 }
 
 }  // namespace

@@ -149,7 +149,7 @@ class Workspace {
     return id;
   }
   Result<DecisionRow> act(ManualAction action, VersionId version = kBaseVersion) {
-    return registry->act({action, version, "operator", "because of a test", SessionId()});
+    return registry->act({action, version, "operator", "because of a test", SessionId(), std::nullopt});
   }
   VersionState state(VersionId version) const { return store->version(version)->state; }
 

@@ -187,6 +187,7 @@ TEST_F(FeedbackTest, AnUnlabelledRecordHoldsItsOwnStreamAlone) {
     auto row = make_record(session);
     row.route = route;
     row.stream = stream;
+    row.holds = !stream.empty();
     return store->add_record(row).value().id;
   };
   of("chat", "");
@@ -212,6 +213,7 @@ TEST_F(FeedbackTest, WindowsByKindOfClientAndSource) {
     auto row = make_record(session);
     row.route = route;
     row.stream = stream;
+    row.holds = !stream.empty();
     const RecordId id = store->add_record(row).value().id;
     clock.now_us += seconds * kSecond;
     return post(label(id, FeedbackKind::kAccept, source));
@@ -230,6 +232,28 @@ TEST_F(FeedbackTest, WindowsByKindOfClientAndSource) {
     EXPECT_EQ(state_after(c.route, c.stream, c.source, c.window - 1), "waiting") << c.route << c.window;
     EXPECT_EQ(state_after(c.route, c.stream, c.source, c.window + 1), "late") << c.route << c.window;
   }
+}
+
+// A name that only groups (reef's scenario) changes no window and holds nobody up.
+TEST_F(FeedbackTest, ANameThatOnlyGroupsKeepsTheWindowOfTheRoute) {
+  const auto of = [&](const std::string& route) {
+    auto row = make_record(session);
+    row.route = route;
+    row.stream = "scenario";
+    row.holds = false;
+    return store->add_record(row).value();
+  };
+  const RecordRow open = of("chat"), chat = of("chat"), text = of("completions");
+  EXPECT_FALSE(open.holds);
+  EXPECT_EQ(chat.closes_us - chat.served_us, 900 * kSecond);
+  EXPECT_EQ(text.closes_us - text.served_us, 15 * kSecond);
+  clock.now_us += 14 * kSecond;
+  EXPECT_EQ(post(label(text.id)), "waiting");
+  clock.now_us += 2 * kSecond;
+  EXPECT_EQ(post(label(of("completions").id)), "waiting");
+  clock.now_us += 800 * kSecond;
+  EXPECT_EQ(post(label(chat.id)), "waiting");
+  EXPECT_EQ(trainable().size(), 3u) << "the open one before them holds nobody up";
 }
 
 TEST_F(FeedbackTest, FeedbackByText) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What of a record stands elsewhere goes with it.
+#include <fstream>
+
 #include "store_fixture.h"
 
 namespace sluice {
@@ -41,6 +43,47 @@ TEST_F(RedactionTest, NumbersOfDeletedRowsNeverComeBack) {
     last_feedback = said->row.id.value;
     ASSERT_TRUE(store->delete_record(gone.id).ok());
     ASSERT_TRUE(store->delete_record(kept.id).ok()) << "an older one after it";
+  }
+}
+
+// Not in a row, in a page that was given free, in the index over texts or in the log.
+TEST_F(RedactionTest, NoByteOfTheTextStaysInTheFiles) {
+  const std::string secret = "Zanzibar-quokka-7731";
+  const auto seen_in = [&](const std::string& text) {
+    std::string where;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path)) {
+      if (!entry.is_regular_file()) continue;
+      std::ifstream in(entry.path(), std::ios::binary);
+      const std::string bytes((std::istreambuf_iterator<char>(in)), {});
+      if (bytes.find(text) != std::string::npos) where += entry.path().filename().string() + " ";
+    }
+    return where;
+  };
+  const auto found = [&](const std::string& text) {
+    RecordFilter filter;
+    filter.text = text;
+    return store->records(filter, 0, 10).size();
+  };
+  for (const bool whole_row : {false, true}) {
+    const RecordRow kept = turn("an ordinary question");
+    RecordRow row = make_record(SessionId(), "my secret is " + secret);
+    row.completion_text = secret + std::string(20'000, 'x') + secret;  // in pages of its own
+    row.prompt_json = "[\"" + secret + "\"]";
+    row = store->add_record(row).value();
+    for (const auto source : {FeedbackSource::kClient, FeedbackSource::kHuman}) {
+      FeedbackRow said = label(row.id, FeedbackKind::kAccept, source);
+      said.comment = said.reason = "about " + secret;
+      ASSERT_TRUE(store->add_feedback(said).ok());
+    }
+    ASSERT_NE(seen_in(secret), "");
+    ASSERT_EQ(found(secret), 1u);
+    const auto done = whole_row ? store->delete_record(row.id) : store->redact_record(row.id);
+    ASSERT_TRUE(done.ok()) << done.status().message();
+    EXPECT_EQ(seen_in(secret), "") << whole_row;
+    EXPECT_EQ(seen_in("quokka"), "") << whole_row;
+    EXPECT_EQ(seen_in("okk"), "") << "three letters as the index keeps them";
+    EXPECT_EQ(store->record(kept.id)->prompt_text, "an ordinary question");
+    EXPECT_EQ(found("ordinary"), whole_row ? 2u : 1u);
   }
 }
 

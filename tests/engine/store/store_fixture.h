@@ -60,6 +60,7 @@ class StoreTest : public ::testing::Test {
     row.version = kBaseVersion;
     row.adapter_name = "base";
     row.stream = "user";  // a simulated one's: 120 s, and it holds
+    row.holds = true;
     row.prompt_text = prompt;
     row.completion_text = "It lets some through.";
     row.prompt_ids = {1, 2, 3};
