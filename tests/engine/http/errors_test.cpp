@@ -171,7 +171,7 @@ TEST_F(ErrorsTest, OursAreFiveHundred) {
 
 TEST_F(ErrorsTest, PRO3_ErrorsWithinAStreamAreCountedToo) {
   FakeModelOptions model;
-  model.not_finite = [](const std::vector<TokenId>&, std::size_t generated) { return generated == 2; };
+  model.not_finite = [](VersionId, const std::vector<TokenId>&, std::size_t generated) { return generated == 2; };
   start(std::move(model));
   const Streamed s = stream("/v1/completions", prompt("p"));
   ASSERT_FALSE(s.done());
