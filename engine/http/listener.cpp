@@ -72,24 +72,27 @@ ConnectionThreads::~ConnectionThreads() {
 
 void ConnectionThreads::enqueue(Task task) {
   MutexLock lock(mu_);
-  if (tasks_.size() >= idle_) {
-    if (threads_.size() < most_) {
-      threads_.emplace_back([this] { work(); });
-    } else {
-      const std::uint64_t one = 1;
-      task.called = ::write(wanted_fd_, &one, sizeof one) == sizeof one;
-    }
-  }
+  if (tasks_.size() >= idle_ && threads_.size() < most_) threads_.emplace_back([this] { work(); });
   tasks_.push_back(std::move(task));
+  call_for_threads();
   ready_.notify_one();
 }
 
-// A connection that was called to leave for it may do so all the same: its thread then serves the next.
+// Counted anew each time: a connection that took a count and is about to leave may make one more leave than need be, but no
+// task is forgotten.
+void ConnectionThreads::call_for_threads() {
+  std::uint64_t count = 0;
+  while (::read(wanted_fd_, &count, sizeof count) == sizeof count) {
+  }
+  if (threads_.size() < most_ || tasks_.size() <= idle_) return;
+  count = tasks_.size() - idle_;
+  (void)!::write(wanted_fd_, &count, sizeof count);
+}
+
 ConnectionThreads::Task ConnectionThreads::take_front() {
   Task task = std::move(tasks_.front());
   tasks_.pop_front();
-  std::uint64_t one = 0;
-  if (task.called) (void)!::read(wanted_fd_, &one, sizeof one);
+  call_for_threads();
   return task;
 }
 

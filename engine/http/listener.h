@@ -31,7 +31,6 @@ class ConnectionThreads {
     std::string peer;
     Door door;
     SteadyTime since;
-    bool called = false;  // wanted_fd() was told of it
   };
 
   ConnectionThreads(std::size_t most, std::function<void(const Task&)> serve);
@@ -41,15 +40,15 @@ class ConnectionThreads {
   std::vector<Task> take_overdue(SteadyTime limit) SLUICE_EXCLUDES(mu_);
   bool any_waits() const SLUICE_EXCLUDES(mu_);
   void join() SLUICE_EXCLUDES(mu_);  // after what is queued; idempotent
-  int wanted_fd() const { return wanted_fd_; }  // a semaphore: see Connection
+  int wanted_fd() const { return wanted_fd_; }  // a semaphore, one count a task that no free thread is for
 
  private:
   void work() SLUICE_EXCLUDES(mu_);
   Task take_front() SLUICE_REQUIRES(mu_);
+  void call_for_threads() SLUICE_REQUIRES(mu_);
 
   const std::size_t most_;
   const std::function<void(const Task&)> serve_;
-  // Its count and the connections that took one and are about to leave are together as many as called tasks.
   const int wanted_fd_;
   mutable Mutex mu_;
   CondVar ready_;

@@ -151,8 +151,8 @@ class Registry {
   void note_row(const DecisionRow& row);
   void hold_resident(VersionId version);
   void prune_files();
-  Status prune_in_turn(VersionId version);
   Status may_prune(VersionId version) const;
+  Status prune_in_turn(VersionId version);
   void remove_files(VersionId version) const;
   void flush(Outbox& out);
   void log(LogLevel level, const std::string& text) const;

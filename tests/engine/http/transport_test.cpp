@@ -141,13 +141,16 @@ TEST_F(TransportTest, WhereNoThreadGetsFreeTheAnswerIs503) {
   options.times.queued = std::chrono::milliseconds(20);
   start(gated(), options);
   client_.reset();
-  const OpenAnswer a = open_answer(1), b = open_answer(1);
+  json body = prompt("p");
+  body["stream"] = true;
+  const int held[] = {open_post("/v1/completions", body), open_post("/v1/completions", body)};
+  wait_running(2);
   const std::string refused = raw("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
   EXPECT_THAT(refused, StartsWith("HTTP/1.1 503 "));
   EXPECT_THAT(refused, HasSubstr("\r\nRetry-After: "));
   EXPECT_THAT(refused, HasSubstr("\"type\":\"unavailable_error\""));
   gate_.open();
-  for (const int fd : {a.fd, b.fd}) {
+  for (const int fd : held) {
     EXPECT_NE(read_until(fd, "[DONE]").find("[DONE]"), std::string::npos);
     ::close(fd);
   }
