@@ -103,8 +103,8 @@ class LoopTest(unittest.TestCase):
 
     def test_decisions_by_hand_and_back(self):
         server = Server(self.folder, "--recipe", RECIPES + "/be-brief.json")
-        # Three steps make a candidate (the recipe says so); whatever the gate makes of it, a person may force it.
-        for _ in range(3):
+        # The recipe says how many steps make a candidate; whatever the gate makes of it, a person may force it.
+        for _ in range(json.loads(Path(RECIPES, "be-brief.json").read_text())["learn"]["candidate_every"]):
             before = server.call("/sluice/v1/status")[1]["training"]["head_step"]
             self.label_sixteen(server, None)
             server.wait(lambda s: s["training"]["head_step"] > before, "a step")
