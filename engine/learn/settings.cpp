@@ -24,6 +24,7 @@ constexpr Named<Aggregation> kAggregations[] = {{Aggregation::kSeqSumConst, "seq
                                                 {Aggregation::kSeqMean, "seq_mean"},
                                                 {Aggregation::kTokenMean, "token_mean"}};
 constexpr Named<StaleRule> kStaleRules[] = {{StaleRule::kTruncatedWeights, "truncated"}, {StaleRule::kClip, "clip"}};
+constexpr Named<KlReference> kKlReferences[] = {{KlReference::kBase, "base"}, {KlReference::kSampler, "sampler"}};
 constexpr Named<RewardMapping> kMappings[] = {{RewardMapping::kSigned, "signed"},
                                               {RewardMapping::kThreshold, "threshold"}};
 
@@ -113,6 +114,7 @@ const char* aggregation_name(Aggregation aggregation) { return name_of(kAggregat
 Result<Objective> parse_objective(const std::string& name) { return parse_named(kObjectives, "objective", name); }
 Result<Aggregation> parse_aggregation(const std::string& name) { return parse_named(kAggregations, "aggregation", name); }
 Result<StaleRule> parse_stale_rule(const std::string& name) { return parse_named(kStaleRules, "stale rule", name); }
+Result<KlReference> parse_kl_reference(const std::string& name) { return parse_named(kKlReferences, "KL reference", name); }
 Result<RewardMapping> parse_reward_mapping(const std::string& name) {
   return parse_named(kMappings, "reward mapping", name);
 }

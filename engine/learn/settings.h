@@ -23,6 +23,13 @@ enum class StaleRule {
   kClip,              // PPO-clip against the sampler, as if fresh (for comparison: it hardly learns)
 };
 
+// What KL is measured from.
+enum class KlReference {
+  kBase,     // the bare model
+  kSampler,  // the version that gave the answer: a step stays near what was promoted, and needs no pass of the base. Drift
+             // over promotions is then the gate's to hold, by its anchor
+};
+
 // Sum over tokens to one number; one denominator per optimiser step.
 enum class Aggregation {
   kSeqSumConst,  // sum(l m) / (B L_max)
@@ -58,7 +65,8 @@ struct LossSettings {
   double clip_high = 0.2;
   double dual_clip = 3.0;       // c; 0 = off
   double truncation_cap = 2.0;  // C
-  double kl_beta = 0.01;        // weight of d^2/2 against the base; 0 = off
+  double kl_beta = 0.01;        // weight of d^2/2 against the reference; 0 = off
+  KlReference kl_reference = KlReference::kBase;
   // A stale sample whose exp(mean(lp_prox - lp_full)) leaves these bounds adds nothing to the step.
   double too_far_low = 0.5;
   double too_far_high = 2.0;
@@ -118,6 +126,7 @@ const char* aggregation_name(Aggregation aggregation);  // "seq_sum_const", "seq
 Result<Objective> parse_objective(const std::string& name);
 Result<Aggregation> parse_aggregation(const std::string& name);
 Result<StaleRule> parse_stale_rule(const std::string& name);        // "truncated", "clip"
+Result<KlReference> parse_kl_reference(const std::string& name);    // "base", "sampler"
 Result<RewardMapping> parse_reward_mapping(const std::string& name);  // "signed", "threshold"
 
 }  // namespace sluice

@@ -20,7 +20,7 @@ struct StepStats {
   bool skipped = false;          // a gradient was not finite: nothing moved
   std::string skipped_tensors;   // which ones
   double loss = 0;
-  double kl_base = 0;            // nats per token from the base, sum m w d / sum m w
+  double kl_base = 0;            // nats per token from the reference (LossSettings::kl_reference), sum m w d / sum m w
   double entropy = 0;            // mean per response token
   double clip_fraction = 0;      // share of trained tokens
   double truncated_fraction = 0;

@@ -12,7 +12,7 @@ namespace sluice {
 struct ObjectiveInput {
   at::Tensor lp_cur;     // of the head
   at::Tensor lp_full;    // of the sampler
-  at::Tensor lp_ref;     // of the base; undefined = no KL term
+  at::Tensor lp_ref;     // of the reference; undefined = no KL term
   at::Tensor advantage;
   at::Tensor factor;     // token_scale x mask x sample weight, 0 where a token adds nothing
   at::Tensor kl_factor;  // token_scale x mask, 0 likewise

@@ -268,11 +268,11 @@ PieceVectors piece_vectors(const TrainBatch& batch, const MicroBatch& piece, con
   return out;
 }
 
-// Log-probabilities of the reference where the records have them: all samples of the piece came from the base. Else empty.
-std::vector<float> recorded_reference(const TrainBatch& batch, const MicroBatch& piece) {
+// Log-probabilities of the reference where the records have them: all samples of the piece came from it. Else empty.
+std::vector<float> recorded_reference(const TrainBatch& batch, const MicroBatch& piece, KlReference reference) {
   std::vector<float> out;
   for (std::int64_t sample : piece.samples) {
-    if (batch.from_base[static_cast<std::size_t>(sample)] == 0) return {};
+    if (reference == KlReference::kBase && batch.from_base[static_cast<std::size_t>(sample)] == 0) return {};
   }
   for (std::int64_t token : piece.token) out.push_back(batch.lp_full[static_cast<std::size_t>(token)]);
   return out;
@@ -288,7 +288,7 @@ Status TorchStepRunner::train_piece(const TrainBatch& batch, MicroBatch& piece, 
   Laps laps;
   std::vector<float> ref;
   const bool needs_base = settings.loss.kl_beta != 0 && !is_base;
-  if (needs_base) ref = recorded_reference(batch, piece);
+  if (needs_base) ref = recorded_reference(batch, piece, settings.loss.kl_reference);
   if (needs_base && ref.empty()) {
     at::NoGradGuard no_grad;
     SLUICE_ASSIGN_OR_RETURN(const LogprobOutput base, forward(piece, nullptr));
@@ -334,7 +334,7 @@ Result<StepStats> TorchStepRunner::step(const TrainBatch& batch, const LearnSett
     StepStats stats;
     StatSums sums;
     lora_.flat_grad.zero_();
-    const bool is_base = settings.loss.kl_beta != 0 && adds_nothing(lora_);
+    const bool is_base = settings.loss.kl_beta != 0 && settings.loss.kl_reference == KlReference::kBase && adds_nothing(lora_);
     std::vector<MicroBatch> pieces = cut(batch, settings.micro_batch_tokens);
     for (MicroBatch& piece : pieces) {
       SLUICE_RETURN_IF_ERROR(train_piece(batch, piece, settings, is_base, scale, sums, stats));

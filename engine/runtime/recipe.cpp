@@ -122,6 +122,7 @@ Status read_learn(const Json& json, LearnSettings& s) {
                 {"dual_clip", number(loss.dual_clip)},
                 {"truncation_cap", number(loss.truncation_cap)},
                 {"kl_beta", number(loss.kl_beta)},
+                {"kl_reference", named(loss.kl_reference, parse_kl_reference)},
                 {"too_far_low", number(loss.too_far_low)},
                 {"too_far_high", number(loss.too_far_high)},
                 {"lr", number(o.lr)},

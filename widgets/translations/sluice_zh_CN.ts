@@ -436,8 +436,8 @@
             <translation>拒绝 / 决定</translation>
         </message>
         <message>
-            <source>Divergence from the base (nats/token)</source>
-            <translation>与基座的偏离(奈特/词元)</translation>
+            <source>Divergence from the reference (nats/token)</source>
+            <translation>与参考模型的偏离(奈特/词元)</translation>
         </message>
         <message>
             <source>KL</source>

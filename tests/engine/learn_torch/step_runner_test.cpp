@@ -218,6 +218,36 @@ TEST_F(StepRunnerTest, AnswersOfTheBaseBringTheirReference) {
   EXPECT_EQ(stats[1].reference_seconds, 0) << "no pass of the base";
 }
 
+// Measured from whoever sampled: the recorded log-probabilities are the reference, also of an adapter's answers.
+TEST_F(StepRunnerTest, TheSamplerAsReferenceNeedsNoOtherPass) {
+  auto head = runner();
+  ASSERT_TRUE(head->load(data("golden/tiny-lora")).ok());
+  TrainBatch batch = fresh_batch(*head, 8);  // scored by the adapter that it goes on from
+  LearnSettings s = settings();
+  s.loss.kl_beta = 1;
+  s.loss.kl_reference = KlReference::kSampler;
+  for (int k = 0; k < 3; ++k) {
+    const std::vector<float> now = head->log_probs(batch).value();
+    double gap = 0;
+    for (std::size_t t = 0; t < now.size(); ++t) gap += now[t] - batch.lp_full[t];
+    const StepStats stats = head->step(batch, s).value();
+    EXPECT_NEAR(stats.kl_base, gap / static_cast<double>(now.size()), 1e-5) << k;
+    EXPECT_EQ(stats.reference_seconds, 0);
+    EXPECT_EQ(std::abs(stats.kl_base) < 1e-6, k == 0) << stats.kl_base;
+  }
+  // The pull is towards the sampler: with nothing to learn, a head that moved comes back to it.
+  const auto distance = [&] {
+    const std::vector<float> now = head->log_probs(batch).value();
+    double sum = 0;
+    for (std::size_t t = 0; t < now.size(); ++t) sum += std::abs(now[t] - batch.lp_full[t]);
+    return sum;
+  };
+  const double far = distance();
+  std::fill(batch.advantage.begin(), batch.advantage.end(), 0.0f);
+  for (int k = 0; k < 10; ++k) head->step(batch, s).value();
+  EXPECT_LT(distance(), far / 2);
+}
+
 TEST_F(StepRunnerTest, AcceptedTokensBecomeLikelierAndRejectedOnesLess) {
   auto head = runner();
   const TrainBatch batch = fresh_batch(*head, 4);
