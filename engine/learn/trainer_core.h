@@ -38,7 +38,7 @@ class TrainerCore {
   Status discard() { return move_head(store_.serving_version()); }
   void extend(int steps) { extension_ += steps; }
   Status train_inverted(const std::string& label);
-  Status backtrack(VersionId candidate);
+  Status backtrack(VersionId candidate);  // trainer_backtrack.cpp
   void release_brakes() { brakes_.reset(); }
 
   // state is left to the thread.
@@ -70,7 +70,7 @@ class TrainerCore {
   Result<Baseline> newest_baseline(const std::string& at_checkpoint) const;
   void refresh_lineage() { lineage_ = Lineage(store_.versions()); }
   CheckpointNotes notes_for(VersionId version, StepId step) const;
-  Status write_candidate(VersionId version, StepId step);
+  Status write_candidate(VersionId version, StepId step, const std::string& label = "");
   Status write_version(const VersionRow& row, const CheckpointNotes& notes);
 
   // ---- steps (trainer_core.cpp) ----
@@ -86,9 +86,6 @@ class TrainerCore {
   std::optional<std::string> read_brakes(const Outcome& outcome);
   double base_length();
   void notice(const std::string& text, const std::string& link) const;
-
-  // ---- a candidate again at half strength (trainer_backtrack.cpp) ----
-  Status backtrack_from(const VersionRow& candidate);
 
   // ---- the deliberately bad candidate (trainer_inverted.cpp) ----
   struct Used {

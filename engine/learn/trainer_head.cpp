@@ -202,13 +202,15 @@ CheckpointNotes TrainerCore::notes_for(VersionId version, StepId step) const {
           {"baseline", baseline_.serialise()}};
 }
 
-Status TrainerCore::write_candidate(VersionId version, StepId step) {
-  const CheckpointNotes notes = notes_for(version, step);
+Status TrainerCore::write_candidate(VersionId version, StepId step, const std::string& label) {
+  CheckpointNotes notes = notes_for(version, step);
+  if (!label.empty()) notes["label"] = label;
   VersionRow row;
   row.id = version;
   row.parent = head_.version;
   row.head_step = head_step_;
   row.step = step;
+  row.label = label;
   SLUICE_RETURN_IF_ERROR(write_version(row, notes));
   checkpoint_step_ = head_step_;
   SLUICE_RETURN_IF_ERROR(write_mark({version, last_batch_}));
