@@ -119,7 +119,7 @@ void CurvesPage::buildCards() {
           {line("accept", tr("accepted"), Kind::kRolling)}, unit, {0, 0, 2});
   addCard(QStringLiteral("rejection"), tr("Rejection rate of the gate"), tr("Appears after the first gate decision."),
           {line("rejection_rate", tr("rejected / decided"))}, unit, {0, 1, 1});
-  addCard(QStringLiteral("kl"), tr("Divergence from the reference (nats/token)"), afterSteps, {line("kl_base", tr("KL"))}, std::nullopt, {1, 1, 1});
+  addCard(QStringLiteral("kl"), tr("Divergence (nats/token)"), afterSteps, {line("kl_base", tr("KL"))}, std::nullopt, {1, 1, 1});
   addCard(QStringLiteral("reward"), tr("Mean reward of a batch"), afterSteps, {line("reward_mean", tr("reward"))}, std::nullopt, {2, 0, 1});
   addCard(QStringLiteral("loss"), tr("Loss"), afterSteps, {line("loss", tr("loss"))}, std::nullopt, {2, 1, 1});
   addCard(QStringLiteral("length"), tr("Mean answer length (tokens)"), afterSteps, {line("length", tr("length"))}, std::nullopt, {3, 0, 1});

@@ -63,7 +63,7 @@ QWidget* StartPage::makeActions() {
   m_demo->setToolTip(tr("A simulated user asks the built-in model questions and accepts short answers. In a few minutes you see it "
                         "learn, updates pass or fail the gate, and you can roll any of them back."));
   m_demo->setProperty("help", m_demo->toolTip());
-  auto* hint = new QLabel(tr("Five to seven minutes. A simulated user wants short answers; watch the curve rise, move a threshold, roll back."), box);
+  auto* hint = new QLabel(tr("About five minutes. A simulated user wants short answers; watch the curve rise, move a threshold, roll back."), box);
   hint->setWordWrap(true);
   m_resume = new QPushButton(tr("Resume the session"), box);
   m_resume->setObjectName(QStringLiteral("resumeSession"));

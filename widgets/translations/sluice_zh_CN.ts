@@ -436,8 +436,8 @@
             <translation>拒绝 / 决定</translation>
         </message>
         <message>
-            <source>Divergence from the reference (nats/token)</source>
-            <translation>与参考模型的偏离(奈特/词元)</translation>
+            <source>Divergence (nats/token)</source>
+            <translation>偏离(奈特/词元)</translation>
         </message>
         <message>
             <source>KL</source>
@@ -1675,8 +1675,8 @@ Every answer and verdict is saved. A session that runs now can be resumed at the
             <translation>模拟用户向自带模型提问,接受简短的回答。几分钟内您会看到它学习,更新通过或过不了闸门,任何一个都可以回滚。</translation>
         </message>
         <message>
-            <source>Five to seven minutes. A simulated user wants short answers; watch the curve rise, move a threshold, roll back.</source>
-            <translation>五到七分钟。模拟用户想要简短的回答;看曲线上升,移动一个阈值,回滚一次。</translation>
+            <source>About five minutes. A simulated user wants short answers; watch the curve rise, move a threshold, roll back.</source>
+            <translation>大约五分钟。模拟用户想要简短的回答;看曲线上升,移动一个阈值,回滚一次。</translation>
         </message>
         <message>
             <source>Resume the session</source>
