@@ -34,6 +34,7 @@ GateFold::GateFold(const GateSettings& settings, const Evidence& head)
       main_(settings.rule, settings.delta),
       anchor_up_(settings.rule),
       anchor_down_(settings.rule),
+      protected_up_(settings.rule),
       protected_down_(settings.rule),
       protected_anchor_down_(settings.rule),
       recent_voids_(kVoidWindow, false) {
@@ -70,9 +71,11 @@ void GateFold::add(const PairEvidence& pair) {
     sum_protected_ += change;
     count(numbers_.candidate_protected, pair.candidate_protected);
     count(numbers_.incumbent_protected, pair.incumbent_protected);
+    if (!head_.anchor_applies) protected_up_.add(change + settings_.protected_delta);
     if (head_.anchor_applies) {
       const double to_anchor = pair.candidate_protected - pair.anchor_protected;
       protected_anchor_down_.add(-settings_.protected_delta - to_anchor);
+      protected_up_.add(to_anchor + settings_.protected_delta);
       sum_protected_anchor_ += to_anchor;
       count(numbers_.anchor_protected, pair.anchor_protected);
     }
@@ -110,13 +113,18 @@ GateFold::Reason GateFold::harm() const {
   return {Outcome::kNeedsMore, "shadow", "pairs"};
 }
 
-// A few dozen pairs can't show a loss that matters, so a promotion also needs the loss measured so far to be a small one, to
-// the anchor or, where the incumbent is the anchor, to the incumbent. Once there is a loss, one pair more is counted as lost:
-// one of twenty may well be one of ten. It can only delay: the errors of E stay what they are.
+// The pairs that show a gain are too few to show a loss that matters, and a promotion at the first pair where the measured
+// loss is small would pick the luckiest moment of many. So a process of its own must exclude the loss, with the same promise as
+// E: a candidate that loses protected_delta or more is promoted with probability <= protected_alpha, whenever anyone looks.
 bool GateFold::protected_kept() const {
-  if (head_.protected_metric.empty() || numbers_.n == 0) return true;
-  const double sum = head_.anchor_applies ? sum_protected_anchor_ : sum_protected_;
-  return sum >= 0 || sum - 1 >= -settings_.protected_delta * static_cast<double>(numbers_.n);
+  return head_.protected_metric.empty() || reached(protected_up_.log_highest(), 1 / settings_.protected_alpha);
+}
+
+// Whether it can't be shown any more before the cap, even if no further pair loses it: measuring on would be idle.
+bool GateFold::protected_out_of_reach() const {
+  const double left = static_cast<double>(std::max<std::int64_t>(settings_.cap - numbers_.n, 0));
+  const double most = protected_up_.log_value() + left * std::log1p(settings_.rule.lam_max * settings_.protected_delta);
+  return !protected_kept() && !reached(most, 1 / settings_.protected_alpha);
 }
 
 GateFold::Reason GateFold::reason(bool pool_exhausted) const {
@@ -129,15 +137,16 @@ GateFold::Reason GateFold::reason(bool pool_exhausted) const {
   if (n >= settings_.n_min) {
     if (const Reason shown = harm(); shown.outcome == Outcome::kReject) return shown;
     if (better && above_anchor && protected_kept()) return {Outcome::kPromote, "shadow", "better"};
+    if (better && above_anchor && protected_out_of_reach()) {
+      return {Outcome::kHold, head_.anchor_applies ? "anchor" : "shadow", "protected"};
+    }
     if (!better && reached(main_.log_f_highest(), 1 / settings_.beta)) return {Outcome::kReject, "shadow", "not_better"};
     if (all_alike(numbers_.equal_answers, n)) return {Outcome::kReject, "shadow", "no_change"};
     if (!better && all_alike(both_floor_, n)) return {Outcome::kHold, "shadow", "floor"};
     if (!better && all_alike(both_ceiling_, n)) return {Outcome::kHold, "shadow", "ceiling"};
   }
   if (n >= settings_.cap) {
-    if (!better) return {Outcome::kHold, "shadow", "inconclusive"};
-    if (!above_anchor) return {Outcome::kHold, "anchor", "anchor"};
-    return {Outcome::kHold, head_.anchor_applies ? "anchor" : "shadow", "protected"};
+    return better ? Reason{Outcome::kHold, "anchor", "anchor"} : Reason{Outcome::kHold, "shadow", "inconclusive"};
   }
   if (pool_exhausted) return {Outcome::kHold, "shadow", "pool_exhausted"};
   return {Outcome::kNeedsMore, "shadow", "pairs"};
@@ -160,6 +169,7 @@ Decision GateFold::judge(bool pool_exhausted) const {
   out.log_ea = anchor_up_.log_highest();
   out.log_ha = anchor_down_.log_highest();
   out.log_hp = protected_down_.log_highest();
+  out.log_ep = protected_up_.log_highest();
   out.log_hpa = protected_anchor_down_.log_highest();
   const double n = static_cast<double>(std::max<std::int64_t>(out.n, 1));
   out.mean_protected = sum_protected_ / n;

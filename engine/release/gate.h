@@ -29,8 +29,9 @@ struct GateSettings {
   int n_min = 30;                  // no verdict before so many pairs
   int cap = 800;                   // hold after so many
   BettingRule rule;
-  double protected_delta = 0.05;   // loss of a protected metric, to the incumbent or to the anchor, that is too much;
-  double protected_limit = 20;     // shown by a harm process of this it rejects, measured alone it delays a promotion
+  double protected_delta = 0.05;   // loss of a protected metric, to the incumbent or to the anchor, that is too much
+  double protected_limit = 20;     // shown by a harm process of this it rejects
+  double protected_alpha = 0.05;   // chance to promote a candidate that loses so much; 1 = no evidence is asked for
   bool anchor = true;
   double anchor_delta = 0.02;
   double anchor_limit = 20;
@@ -86,6 +87,7 @@ struct Decision {
   // Highest values reached so far, natural logs (a limit once reached stays reached, as Ville's inequality allows).
   double log_e = 0, log_f = 0, log_ea = 0, log_ha = 0;
   double log_hp = 0, log_hpa = 0;         // protected metric's harm processes: against the incumbent, against the anchor
+  double log_ep = 0;                      // that it is kept: against the anchor, or the incumbent where that is the anchor
   double mean_protected = 0, mean_protected_anchor = 0;             // candidate - incumbent, candidate - anchor
   Tally candidate, incumbent, anchor;
   Tally candidate_protected, incumbent_protected, anchor_protected;
@@ -113,13 +115,14 @@ class GateFold {
   Reason stage_one() const;
   Reason harm() const;
   bool protected_kept() const;
+  bool protected_out_of_reach() const;
   bool too_many_voids() const;
 
   GateSettings settings_;
   Evidence head_;
   std::vector<InvariantCheck> checks_;
   PairedBets main_;
-  BetProcess anchor_up_, anchor_down_, protected_down_, protected_anchor_down_;
+  BetProcess anchor_up_, anchor_down_, protected_up_, protected_down_, protected_anchor_down_;
   Decision numbers_;
   std::vector<bool> recent_voids_;  // ring of the last 50
   std::size_t recent_at_ = 0;

@@ -27,6 +27,7 @@ void each_field(Settings& s, Visit&& visit) {
   visit("lam_max", s.rule.lam_max);
   visit("protected_delta", s.protected_delta);
   visit("protected_limit", s.protected_limit);
+  visit("protected_alpha", s.protected_alpha);
   visit("anchor", s.anchor);
   visit("anchor_delta", s.anchor_delta);
   visit("anchor_limit", s.anchor_limit);
@@ -268,7 +269,8 @@ std::string protected_to_json(const std::string& metric, const Decision& d) {
               {"incumbent_k", d.incumbent_protected.k},
               {"incumbent_n", d.incumbent_protected.n},
               {"mean_d", finite(d.mean_protected)},
-              {"log_h", finite(d.log_hp)}};
+              {"log_h", finite(d.log_hp)},
+              {"log_e", finite(d.log_ep)}};
   if (d.anchor_protected.n > 0) {
     row["anchor_k"] = d.anchor_protected.k;
     row["anchor_n"] = d.anchor_protected.n;

@@ -70,6 +70,7 @@ GateSettings gate_preset(GateProfile profile) {
     s.alpha = 0.02;
     s.cap = 1600;
     s.n_min = 60;
+    s.protected_alpha = 0.02;
   } else if (profile == GateProfile::kDemo) {
     s.delta = 0.05;
     s.alpha = 0.10;
@@ -77,6 +78,7 @@ GateSettings gate_preset(GateProfile profile) {
     s.n_min = 16;
     s.rule.k = 50;
     s.rule.mu0 = 0.10;
+    s.protected_alpha = 0.20;  // 68 pairs that lose nothing; at 0.05 it would take 122 of the 128
     // Sixteen probes keep stage 1 within seconds on two cores. A share of sixteen moves by 12 points (one deviation) by
     // chance, and one answer is six points, so the limits on shares are wider than the standard ones.
     s.probes = 16;
@@ -100,6 +102,7 @@ Status check_gate_settings(const GateSettings& s) {
   SLUICE_RETURN_IF_ERROR(in_range("v0", s.rule.v0, 1e-6, 1));
   SLUICE_RETURN_IF_ERROR(in_range("protected_delta", s.protected_delta, 0, 0.5));
   SLUICE_RETURN_IF_ERROR(in_range("protected_limit", s.protected_limit, 1, 1e6));
+  SLUICE_RETURN_IF_ERROR(in_range("protected_alpha", s.protected_alpha, 1e-6, 1));
   SLUICE_RETURN_IF_ERROR(in_range("anchor_delta", s.anchor_delta, 0, 0.5));
   SLUICE_RETURN_IF_ERROR(in_range("anchor_limit", s.anchor_limit, 1, 1e6));
   SLUICE_RETURN_IF_ERROR(in_range("probes", s.probes, 1, 1000));
@@ -126,7 +129,7 @@ bool loosens(const GateSettings& now, const GateSettings& next) {
   const bool off = next.profile == GateProfile::kOff && now.profile != GateProfile::kOff;
   const bool verdict = next.alpha > now.alpha || next.beta < now.beta || next.delta > now.delta || next.n_min < now.n_min;
   const bool guards = next.protected_delta > now.protected_delta || next.protected_limit > now.protected_limit ||
-                      (now.anchor && !next.anchor) || next.anchor_delta > now.anchor_delta ||
+                      next.protected_alpha > now.protected_alpha || (now.anchor && !next.anchor) || next.anchor_delta > now.anchor_delta ||
                       next.anchor_limit < now.anchor_limit;
   const bool limits = b.kl_incumbent > a.kl_incumbent || b.kl_base > a.kl_base || b.eos_drop > a.eos_drop ||
                       b.cut_rise > a.cut_rise || b.empty_rise > a.empty_rise || b.length_ratio_lo < a.length_ratio_lo ||

@@ -102,8 +102,9 @@ std::string shadow_sentence(const GateSettings& s, const Evidence& head, const D
            reached("H", to_anchor ? d.log_hpa : d.log_hp, s.protected_limit) + ".";
   }
   if (code == "protected") {
-    return rates(head, d) + ", but " + protected_rates(head, d, d.stage == "anchor") + "; a measured loss of at most " +
-           points(s.protected_delta) + " is allowed, counting one pair more as lost.";
+    return rates(head, d) + ", but " + protected_rates(head, d, d.stage == "anchor") + "; a loss of " +
+           points(s.protected_delta) + " or more can't be excluded within " + std::to_string(s.cap) + " pairs (E " +
+           odds(d.log_ep) + ", " + number(1 / s.protected_alpha, 1) + " needed).";
   }
   if (code == "anchor_harm") {
     return head.metric + " " + of(d.candidate) + " against " + of(d.anchor) + " for the anchor, " + version_text(head.anchor) +

@@ -243,7 +243,7 @@ void Session::mind() {
     }
     finish();
   } catch (const std::exception& e) {
-    if (callbacks_.on_notice) callbacks_.on_notice(std::string("The session can't come to its end by itself: ") + e.what(), "");
+    notice(std::string("The session can't come to its end by itself: ") + e.what());
   }
 }
 
@@ -266,20 +266,26 @@ void Session::leave_plateau() {
   };
   if (!at_bound() || !evaluator_->wait_idle(Clock::system().steady()) || !at_bound()) return;
   if (std::exchange(plateau_told_, !parts_.discard_at_bound)) return;
-  const auto notice = [this](const std::string& what) {
-    if (!callbacks_.on_notice) return;
-    callbacks_.on_notice("The gate proved none of the candidates of " + std::to_string(recipe_.learn.max_ahead) + " steps: " + what, "");
-  };
+  const std::string none = "The gate proved none of the candidates of " + std::to_string(recipe_.learn.max_ahead) + " steps: ";
   if (!parts_.discard_at_bound) {
-    notice("training waits until you promote or reject one by hand.");
-  } else if (const VersionId held = trainer_->status().head_version; held_for_harm(held)) {
-    notice("v" + std::to_string(held.value) + ", which gains but loses too much of the protected metric, is tried again at half "
-           "strength.");
-    trainer_->backtrack(held);
-  } else {
-    notice("the head goes back to the version in service.");
+    notice(none + "training waits until you promote or reject one by hand.");
+  } else if (!retry_at_half_strength()) {
+    notice(none + "the head goes back to the version in service.");
     trainer_->discard();
   }
+}
+
+bool Session::retry_at_half_strength() {
+  const VersionId held = trainer_->status().head_version;
+  if (!parts_.discard_at_bound || !held_for_harm(held)) return false;
+  notice("v" + std::to_string(held.value) + ", which gains but may lose too much of the protected metric, is tried again at half "
+         "strength.");
+  trainer_->backtrack(held);
+  return true;
+}
+
+void Session::notice(const std::string& text) {
+  if (callbacks_.on_notice) callbacks_.on_notice(text, "");
 }
 
 // Was the gain of this version proven, and only the protected metric in the way? A half that still harms is halved again:
@@ -291,12 +297,11 @@ bool Session::held_for_harm(VersionId version) const {
 }
 
 void Session::finish() {
-  if (stopping_ || !wait_all_idle()) return;
+  do {
+    if (stopping_ || !wait_all_idle()) return;
+  } while (retry_at_half_strength());
   if (recipe_.demo.bad_candidate && !bad_candidate_made()) {
-    if (callbacks_.on_notice) {
-      callbacks_.on_notice("The stream is through. One more candidate is trained on inverted rewards, to show what the gate "
-                           "does with it.", "");
-    }
+    notice("The stream is through. One more candidate is trained on inverted rewards, to show what the gate does with it.");
     trainer_->train_inverted_candidate(kBadLabel);
     if (!wait_all_idle()) return;
   }

@@ -101,7 +101,10 @@ class Session {
   void mind();                        // the minding thread: plateaus, and how the session ends
   bool stream_through();
   void leave_plateau();
+  // The head, where it is a candidate held for its harm and nobody is asked; whether it was.
+  bool retry_at_half_strength();
   bool held_for_harm(VersionId version) const;
+  void notice(const std::string& text);
   void finish();
   bool bad_candidate_made() const;
   bool wait_all_idle();

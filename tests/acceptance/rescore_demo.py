@@ -54,8 +54,7 @@ class Bets:
 
 def fold(pairs, s, anchored, guarded):
     """Verdict of the paired stage, log E and log F. A pair: scores of candidate, incumbent, anchor, then the protected ones."""
-    e, f, ea, ha, hp, hpa = (Bets(s) for _ in range(6))
-    kept = 0.0
+    e, f, ea, ha, hp, hpa, ep = (Bets(s) for _ in range(7))
     for c, i, a, cp, ip, ap in pairs:
         e.add(c - i + s["delta"])
         f.add(s["delta"] - c + i)
@@ -63,14 +62,14 @@ def fold(pairs, s, anchored, guarded):
         ha.add(-s["anchor_delta"] - c + a)
         hp.add(-s["protected_delta"] - cp + ip)
         hpa.add(-s["protected_delta"] - cp + ap)
-        kept += cp - (ap if anchored else ip)
-    n, shown = len(pairs), lambda bets, limit: bets.best >= math.log(limit)
+        ep.add(s["protected_delta"] + cp - (ap if anchored else ip))
+    shown = lambda bets, limit: bets.best >= math.log(limit)
     better = shown(e, 1 / s["alpha"])
     if guarded and (shown(hp, s["protected_limit"]) or anchored and shown(hpa, s["protected_limit"])):
         return "reject", e.best, f.best
     if anchored and shown(ha, s["anchor_limit"]):
         return "reject", e.best, f.best
-    if better and (not anchored or shown(ea, s["anchor_limit"])) and (not guarded or kept >= 0 or kept - 1 >= -s["protected_delta"] * n):
+    if better and (not anchored or shown(ea, s["anchor_limit"])) and (not guarded or shown(ep, 1 / s["protected_alpha"])):
         return "promote", e.best, f.best
     return "reject" if not better and shown(f, 1 / s["beta"]) else "hold", e.best, f.best
 

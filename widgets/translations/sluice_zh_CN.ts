@@ -563,8 +563,16 @@
             <translation>受保护指标的损失</translation>
         </message>
         <message>
-            <source>A proven loss of this much (a share) rejects, however good the rest is.</source>
-            <translation>证实损失这么多(比例)即拒绝,其余再好也不行。</translation>
+            <source>A proven loss of this much (a share) rejects, however good the rest is; a promotion needs it excluded.</source>
+            <translation>证实损失这么多(比例)即拒绝,其余再好也不行;要晋升则须排除这样的损失。</translation>
+        </message>
+        <message>
+            <source>Risk to the protected metric</source>
+            <translation>对受保护指标的风险</translation>
+        </message>
+        <message>
+            <source>Chance to promote a candidate that loses this much of the protected metric. At 1 no evidence is asked for.</source>
+            <translation>晋升一个在受保护指标上损失这么多的候选的概率。取 1 则不要求证据。</translation>
         </message>
         <message>
             <source>Divergence from the base</source>

@@ -28,6 +28,20 @@ inline Evidence healthy() {
   return e;
 }
 
-inline const GateSettings kDemo = gate_preset(GateProfile::kDemo);
+// Scores of one prompt; nothing of the protected metric is lost.
+inline PairEvidence pair(double candidate, double incumbent) {
+  PairEvidence p;
+  p.candidate = candidate;
+  p.incumbent = incumbent;
+  p.candidate_protected = p.incumbent_protected = 1;
+  return p;
+}
+
+// What the tests of everything else judge by: no evidence is asked for that the protected metric is kept.
+inline const GateSettings kDemo = [] {
+  GateSettings s = gate_preset(GateProfile::kDemo);
+  s.protected_alpha = 1;
+  return s;
+}();
 
 }  // namespace sluice

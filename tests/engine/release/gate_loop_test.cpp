@@ -39,7 +39,7 @@ TaskRecipe recipe() {
   r.name = "test";
   r.system_prompt = "Be good.";
   r.sampling = {0.7, 1.0, 32};
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < 100; ++i) {
     const std::string id = "h" + std::to_string(i);
     r.held_out.push_back({id, "question " + std::to_string(i), "topic", {"topic"}, id});
   }

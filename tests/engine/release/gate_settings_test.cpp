@@ -72,6 +72,9 @@ TEST(GateSettings, LooseningIsNoticed) {
   EXPECT_FALSE(loosens(demo, s));
   s.anchor = false;
   EXPECT_TRUE(loosens(demo, s));
+  s = demo;
+  s.protected_alpha = 0.3;
+  EXPECT_TRUE(loosens(demo, s));
 }
 
 TEST(ProbeEvidenceJson, ComesBackWhole) {

@@ -17,14 +17,6 @@ namespace {
 
 using testing::HasSubstr;
 
-PairEvidence pair(double candidate, double incumbent) {
-  PairEvidence p;
-  p.candidate = candidate;
-  p.incumbent = incumbent;
-  p.candidate_protected = p.incumbent_protected = 1;
-  return p;
-}
-
 void add(Evidence& e, int n, double candidate, double incumbent) {
   for (int i = 0; i < n; ++i) e.pairs.push_back(pair(candidate, incumbent));
 }
@@ -117,70 +109,6 @@ TEST(Gate, LimitsThatMovedCountForStoredProbeNumbers) {
   EXPECT_EQ(decide(s, e).outcome, Outcome::kReject);
   s.invariants.kl_base = 1.5;
   EXPECT_EQ(decide(s, e).outcome, Outcome::kNeedsMore);
-}
-
-TEST(Gate, ProtectedLossRejectsHoweverGoodTheMetric) {
-  Evidence e = healthy();
-  for (int i = 0; i < 40; ++i) {
-    PairEvidence p = pair(i >= 20, 0);
-    p.candidate_protected = 0;
-    e.pairs.push_back(p);
-  }
-  const Decision d = decide(kDemo, e);
-  EXPECT_EQ(d.outcome, Outcome::kReject);
-  EXPECT_EQ(d.reason_code, "protected_harm");
-  EXPECT_THAT(d.reason_text, HasSubstr("names the topic 0 of 40 against 40 of 40 for v12; a loss of more than 5 points is shown"));
-}
-
-// Every promotion of a chain loses a little to its incumbent; against the anchor the sum shows.
-TEST(Gate, ProtectedLossToTheAnchorRejectsWhatTheIncumbentHides) {
-  Evidence e = healthy();
-  e.anchor = kBaseVersion;
-  e.anchor_applies = true;
-  for (int i = 0; i < 100; ++i) {
-    PairEvidence p = pair(i % 8 != 0, i % 3 == 0);
-    p.candidate_protected = p.incumbent_protected = i % 3 != 0;
-    p.anchor_protected = 1;
-    e.pairs.push_back(p);
-  }
-  const Decision d = decide(kDemo, e);
-  EXPECT_EQ(d.outcome, Outcome::kReject);
-  EXPECT_EQ(d.stage, "anchor");
-  EXPECT_EQ(d.reason_code, "protected_harm");
-  EXPECT_EQ(d.mean_protected, 0);
-  EXPECT_NEAR(d.mean_protected_anchor, -0.34, 1e-12);
-  EXPECT_THAT(d.reason_text, HasSubstr("names the topic 66 of 100 against 100 of 100 for the anchor, the base; a loss of more than 5 points"));
-  EXPECT_THAT(protected_to_json(e.protected_metric, d), HasSubstr("\"anchor_k\":100"));
-}
-
-TEST(Gate, AMeasuredProtectedLossDelaysAPromotionAndHoldsAtTheCap) {
-  for (const bool anchored : {false, true}) {
-    Evidence e = healthy();
-    e.anchor_applies = anchored;
-    e.anchor = kBaseVersion;
-    const auto next = [&](bool keeps) {
-      PairEvidence p = pair(1, e.pairs.size() % 2);
-      p.candidate_protected = keeps;
-      if (anchored) p.incumbent_protected = keeps;
-      p.anchor_protected = 1;
-      e.pairs.push_back(p);
-    };
-    for (int i = 0; i < 30; ++i) next(i % 10 != 0);  // 3 of 30 lost: 10 points
-    EXPECT_EQ(decide(kDemo, e).outcome, Outcome::kNeedsMore) << anchored;
-    Evidence long_run = e;
-    std::swap(e, long_run);
-    while (e.pairs.size() < 128) next(e.pairs.size() % 12 != 0);
-    const Decision held = decide(kDemo, e);
-    EXPECT_EQ(held.outcome, Outcome::kHold) << anchored;
-    EXPECT_EQ(held.reason_code, "protected");
-    EXPECT_EQ(held.stage, anchored ? "anchor" : "shadow");
-    EXPECT_THAT(held.reason_text, HasSubstr("a measured loss of at most 5 points is allowed, counting one pair more as lost."));
-    std::swap(e, long_run);
-    while (e.pairs.size() < 79) next(true);  // 3 of 79, and one more: above 5 points
-    EXPECT_EQ(decide(kDemo, e).outcome, Outcome::kNeedsMore) << anchored;
-    next(true);  // 4 of 80: 5 points, which is allowed
-    EXPECT_EQ(decide(kDemo, e).outcome, Outcome::kPromote) << anchored;
-  }
 }
 
 TEST(Gate, SameSignalWithoutAProtectedMetricIsHeld) {
@@ -276,18 +204,6 @@ TEST(Gate, ProfileOffPromotesForcedButOnlyUsableChanges) {
   EXPECT_EQ(decide(off, e).reason_code, "unusable");
   e.probe.measured = false;
   EXPECT_EQ(decide(off, e).outcome, Outcome::kNeedsMore);
-}
-
-TEST(Gate, OneProtectedLossOfTwentyIsNotEnoughToSayThatItIsSmall) {
-  Evidence e = healthy();
-  for (int i = 0; i < 20; ++i) {
-    PairEvidence p = pair(1, 0);
-    p.candidate_protected = i != 3;
-    e.pairs.push_back(p);
-  }
-  EXPECT_EQ(decide(kDemo, e).outcome, Outcome::kNeedsMore);
-  e.pairs[3].candidate_protected = 1;
-  EXPECT_EQ(decide(kDemo, e).outcome, Outcome::kPromote);
 }
 
 TEST(Gate, FoldingStepByStepEqualsDecidingToTheBit) {

@@ -37,7 +37,7 @@ inline QByteArray tinyRecipe() {
     },
     "gate": {
       "profile": "demo", "alpha": 0.01, "beta": 0.01, "n_min": 2, "cap": 4, "probes": 2, "protected_limit": 1000000,
-      "anchor": false,
+      "protected_alpha": 1, "anchor": false,
       "invariants": {"kl_incumbent": 100, "kl_base": 100, "eos_drop": 1, "cut_rise": 1, "empty_rise": 1,
                      "length_ratio_lo": 0, "length_ratio_hi": 1000, "distinct3_ratio": 0, "duplicate_ratio": 1000,
                      "duplicate_rise": 1, "latency_ratio": 1000, "probe_mismatch": 10}
