@@ -33,6 +33,6 @@ for seed in "${seeds[@]}"; do
   wait "$watch" || failed=1
   "$program" verify --data "$workspace" || failed=1
   python3 tests/acceptance/rescore_demo.py "$run.jsonl" "$workspace" --metrics "$run.metrics" --strict || failed=1
-  [ -z "$peft" ] || "$peft" tests/acceptance/peft_heldout.py "$workspace" --run "$run.jsonl" || failed=1
+  [ -z "$peft" ] || "$peft" tests/acceptance/peft_heldout.py "$run.jsonl" "$workspace" || failed=1
 done
 exit $failed

@@ -198,10 +198,14 @@ def check_bad_candidate(run):
     print(f"deliberately bad: versions {bad}")
 
 
+def heldout_records(run, version):
+    """Answers of the final measurement: the probes on held-out prompts. What the gate's checks ask are prompts of other topics."""
+    return [r for r in run.records.values() if r["purpose"] == "probe" and r["version"] == version and r["prompt_text"] in run.prompts.held_out]
+
+
 def measure(run, version):
-    """Our own count of the final measurement: accepted, on topic, of how many. Its answers are the probes on held-out prompts; what the
-    gate's checks ask are prompts of other topics."""
-    records = [r for r in run.records.values() if r["purpose"] == "probe" and r["version"] == version and r["prompt_text"] in run.prompts.held_out]
+    """Our own count of the final measurement: accepted, on topic, of how many, and the prompts."""
+    records = heldout_records(run, version)
     run.want(len({r["prompt_text"] for r in records}) == len(records), f"v{version} was measured twice on a held-out prompt")
     scores = [run.score(r) for r in records]
     return sum(a for a, _ in scores), sum(t for _, t in scores), len(records), {r["prompt_text"] for r in records}
