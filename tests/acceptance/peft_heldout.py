@@ -21,6 +21,7 @@ from pathlib import Path
 import torch
 from peft import PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers.utils import logging
 
 sys.path.insert(0, str(Path(__file__).parent))
 from demo_rules import breaks_be_brief, names_topic  # noqa: E402
@@ -60,14 +61,14 @@ def sample(model, tokenizer, recipe, prompts):
 
 
 def log_prob_gap(model, records):
-    """Mean |stored - ours| a token over the answers of the run."""
+    """Mean |stored - ours| a token over the answers of the run, at their temperature."""
     total = count = 0
     for r in records:
         prompt, answer = (torch.frombuffer(bytearray(r[c]), dtype=torch.int32).long() for c in ("prompt_ids", "token_ids"))
         stored = torch.frombuffer(bytearray(r["lp_full"]), dtype=torch.float32)
         with torch.inference_mode():
             logits = model(torch.cat([prompt, answer])[None]).logits[0, len(prompt) - 1:-1]
-        ours = torch.log_softmax(logits.float(), -1).gather(1, answer[:, None])[:, 0]
+        ours = torch.log_softmax(logits.float() / r["temperature"], -1).gather(1, answer[:, None])[:, 0]
         total += (ours - stored[:len(answer)]).abs().sum().item()
         count += len(answer)
     return total / count
@@ -90,6 +91,7 @@ def main():
         return 1
     random.Random(1).shuffle(records)
     records = records[:args.prompts]
+    logging.disable_progress_bar()
     folder, name = os.path.split(args.model)
     tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=name)
     tokenizer.padding_side = "left"
