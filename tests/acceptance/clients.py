@@ -112,6 +112,8 @@ def litellm_chat(server):
         litellm.completion(**(common | {"messages": [{"role": "user", "content": "word " * 40000}]}))
     except litellm.ContextWindowExceededError:
         pass
+    else:
+        raise AssertionError("a prompt longer than the context was answered")
     try:
         litellm.completion(**(common | {"model": "openai/nobody"}))
     except litellm.NotFoundError:

@@ -4,52 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "golden_vocabulary.h"
+#include "support/template_json.h"
 #include "text/chat_template.h"
 #include "text/jinja.h"
 
 namespace sluice {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-DataValue to_data(const Json& json) {
-  if (json.is_boolean()) return json.get<bool>();
-  if (json.is_number_integer()) return json.get<std::int64_t>();
-  if (json.is_number_float()) return json.get<double>();
-  if (json.is_string()) return json.get<std::string>();
-  if (json.is_array()) {
-    DataValue::List list;
-    for (const Json& item : json) list.push_back(to_data(item));
-    return list;
-  }
-  if (json.is_object()) {
-    DataValue::Dict dict;
-    for (const auto& [key, item] : json.items()) dict.emplace_back(key, to_data(item));
-    return dict;
-  }
-  return {};
-}
-
-ChatMessage to_message(const Json& json) {
-  ChatMessage message;
-  for (const auto& [key, item] : json.items()) {
-    if (key == "role") {
-      message.role = item.get<std::string>();
-    } else if (key == "content") {
-      message.content = to_data(item);
-    } else if (key == "name") {
-      message.name = item.get<std::string>();
-    } else if (key == "tool_calls") {
-      message.tool_calls = to_data(item);
-    } else {
-      message.extra.emplace_back(key, to_data(item));
-    }
-  }
-  return message;
-}
+using Json = OrderedJson;
 
 class TemplateGolden : public ::testing::Test {
  protected:
@@ -75,15 +39,7 @@ TEST_F(TemplateGolden, TPL3_PromptsEqualJinja2) {
   ASSERT_GE(golden_["cases"].size(), 200u);
   for (const Json& one : golden_["cases"]) {
     const Json& conversation = golden_["conversations"][one["conversation"].get<std::size_t>()];
-    std::vector<ChatMessage> messages;
-    for (const Json& message : conversation["messages"]) messages.push_back(to_message(message));
-    RenderOptions options;
-    options.add_generation_prompt = conversation.value("add_generation_prompt", true);
-    if (conversation.contains("tools")) options.tools = to_data(conversation["tools"]);
-    if (conversation.contains("documents")) options.documents = to_data(conversation["documents"]);
-    if (conversation.contains("kwargs")) options.kwargs = std::get<DataValue::Dict>(to_data(conversation["kwargs"]).v);
-    options.now_unix = golden_["now"].get<std::int64_t>();
-    const auto segments = templates[one["template"].get<std::string>()]->render(messages, options);
+    const auto segments = render_json(*templates[one["template"].get<std::string>()], conversation, golden_["now"].get<std::int64_t>());
     if (one.contains("error")) {
       EXPECT_FALSE(segments.ok()) << one;
       if (!segments.ok()) {
@@ -102,7 +58,7 @@ TEST_F(TemplateGolden, SnippetsEqualJinja2) {
     const std::string source = one["source"].get<std::string>();
     std::vector<std::pair<std::string, jinja::Value>> globals;
     for (const auto& [name, value] : golden_["values"].items()) {
-      globals.emplace_back(name, *jinja::from_data(to_data(value), jinja::kFromData));
+      globals.emplace_back(name, *jinja::from_data(data_from_json(value), jinja::kFromData));
     }
     auto parsed = jinja::Template::parse(source);
     Result<jinja::MarkedText> text = parsed.ok() ? (*parsed)->render(globals, {.now_unix = golden_["now"].get<std::int64_t>()})
