@@ -58,20 +58,14 @@ Status TrainerCore::write_mark(const HeadMark& mark) {
 // The newest that is done with: one formed before a stop or a failure in the midst of its step is still to be trained on, on
 // whatever head follows, for its records belong to no other batch.
 std::int64_t TrainerCore::newest_batch() const {
-  std::int64_t newest = 0;
-  for (const BatchRow& row : store_.batches(options_.session, 0, kAll)) {
-    if (row.state != "formed" || row.inverted) newest = std::max(newest, row.id.value);
-  }
-  return newest;
+  const BatchId newest = store_.last_settled_batch(options_.session);
+  return newest.valid() ? newest.value : 0;
 }
 
 // The mean of the rewards belongs to the stream, not to the head: after a reject the answers go on coming from the version in
 // service, while its checkpoint's mean ends with the answers that made it. The checkpoint's counts before a session's first batch.
 Result<Baseline> TrainerCore::newest_baseline(const std::string& at_checkpoint) const {
-  const std::vector<BatchRow> batches = store_.batches(options_.session, 0, kAll);
-  for (auto batch = batches.rbegin(); batch != batches.rend(); ++batch) {
-    if (!batch->baseline_json.empty()) return baseline_after(*batch);
-  }
+  if (const auto batch = store_.last_batch_with_baseline(options_.session)) return baseline_after(*batch);
   return at_checkpoint.empty() ? Baseline() : Baseline::parse(at_checkpoint);
 }
 

@@ -5,7 +5,6 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/from_blob.h>
-#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <chrono>
@@ -18,6 +17,7 @@
 #include "learn/reference_loss.h"
 #include "learn_torch/adamw.h"
 #include "learn_torch/checkpoint.h"
+#include "learn_torch/guarded_at.h"
 #include "learn_torch/micro_batch.h"
 #include "learn_torch/objective_at.h"
 #include "learn_torch/step_stats.h"
@@ -117,18 +117,6 @@ class Laps {
  private:
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
-
-// Runs f; what torch throws becomes a Status, without its C++ stack.
-template <class F>
-auto guarded(const char* doing, F&& f) -> decltype(f()) {
-  try {
-    return f();
-  } catch (const c10::Error& e) {
-    return internal_error(std::string(doing) + " failed: " + e.what_without_backtrace());
-  } catch (const std::exception& e) {
-    return internal_error(std::string(doing) + " failed: " + e.what());
-  }
-}
 
 void TorchStepRunner::set_head(LoraTensors lora, AdamW optimiser) {
   lora_ = std::move(lora);

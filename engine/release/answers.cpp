@@ -83,11 +83,8 @@ Result<std::unique_ptr<PendingAnswer>> ChatAnswers::start(const VersionPass& pas
 Result<std::vector<float>> ChatAnswers::score(const VersionPass& pass, const ShadowAnswer& answer) {
   std::vector<TokenId> ids = answer.prompt_ids;
   ids.insert(ids.end(), answer.token_ids.begin(), answer.token_ids.end());
-  // Greedy answers keep their log-probs at temperature 1 (learning.md §2.1).
-  const float drawn_with = usable_temperature(static_cast<float>(recipe_.sampling.temperature));
-  const float temperature = drawn_with > 0 ? drawn_with : 1.0f;
-  return service_.score(ids, static_cast<int>(answer.prompt_ids.size()), temperature,
-                        AdapterChoice::with(pass));
+  return service_.score(ids, static_cast<int>(answer.prompt_ids.size()),
+                        recorded_temperature(static_cast<float>(recipe_.sampling.temperature)), AdapterChoice::with(pass));
 }
 
 }  // namespace sluice

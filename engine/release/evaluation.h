@@ -14,6 +14,9 @@
 
 namespace sluice {
 
+// Its files can't be used, now or later.
+inline bool at_fault(const Status& status) { return status.code() == Code::kCorrupt || status.code() == Code::kNotFound; }
+
 struct Evaluator::Evaluation {
   VersionRow version;
   EvaluationMemo memo;

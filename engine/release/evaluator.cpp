@@ -16,8 +16,6 @@ namespace {
 constexpr const char* kMemo = "gate.evaluation";
 constexpr auto kTryAgain = std::chrono::seconds(1);  // after the store or the host failed; a notice comes sooner
 
-bool at_fault(const Status& status) { return status.code() == Code::kCorrupt || status.code() == Code::kNotFound; }
-
 }  // namespace
 
 Result<StoredGateSettings> stored_gate_settings(const Store& store) {

@@ -36,7 +36,8 @@ struct EvaluatorOptions {
   std::string metric_name = "accept rate";
   bool same_signal = true;           // the main metric's source is the training reward's source
   int prompts_in_flight = 4;         // times two or three arms
-  // Log-probs of an answer as the trainer computes them; none = that check is not applicable.
+  // Log-probs of an answer's tokens as training computes them, with the temperature of its lp_full; on the gate thread, within
+  // a second or so. kCorrupt, kNotFound: the version can't be used. None = nothing trains here; that check is not applicable.
   std::function<Result<std::vector<float>>(VersionId, const ShadowAnswer&)> trainer_score;
   std::function<void(const DecisionRow&)> on_decision;   // after commit and publish
   std::function<void(VersionId)> on_begin;               // an evaluation begins or goes on
@@ -80,6 +81,7 @@ class Evaluator {
   void plan(Evaluation& e);
   Step measure_probes(Evaluation& e);
   Step probe_kl(Evaluation& e, const std::vector<ShadowAnswer>& answers);
+  Step probe_trainer(Evaluation& e, const std::vector<ShadowAnswer>& answers);
   Step measure_pairs(Evaluation& e);
   Step take_pair(Evaluation& e, Flight& flight);
   bool fill(Evaluation& e, Flight& flight, EvidenceRow& row, bool& equal);

@@ -25,8 +25,8 @@ std::vector<ProbeAnswer> as_probes(const std::vector<ShadowAnswer>& answers) {
   return out;
 }
 
+// Lists of equal length, not empty.
 double mean_gap(const std::vector<float>& a, const std::vector<float>& b) {
-  if (a.size() != b.size() || a.empty()) return a.empty() && b.empty() ? 0.0 : std::nan("");
   double sum = 0;
   for (std::size_t i = 0; i < a.size(); ++i) sum += std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
   return sum / static_cast<double>(a.size());
@@ -146,13 +146,34 @@ Evaluator::Step Evaluator::probe_kl(Evaluation& e, const std::vector<ShadowAnswe
   ProbeEvidence& probe = e.memo.probe;
   probe.kl_incumbent = mean_kl(as_probes(answers), under_incumbent);
   probe.kl_base = mean_kl(as_probes(answers), under_base);
-  if (options_.trainer_score && !answers.empty()) {
-    const Result<std::vector<float>> trainer = options_.trainer_score(e.version.id, answers.front());
-    if (trainer.ok()) probe.mismatch = mean_gap(*trainer, answers.front().lp_full);
-    if (!trainer.ok()) log(LogLevel::kWarning, "the trainer could not score a probe: " + trainer.status().message());
-  }
+  const Step compared = probe_trainer(e, answers);
+  if (compared != Step::kGoOn) return compared;
   probe.measured = true;
   return write_memo(e).ok() ? Step::kGoOn : Step::kTryLater;
+}
+
+// Serving and training are two implementations of one model: where they part, training moves another policy than the one that
+// answered. The longest probe answer is compared. Not comparing is no pass.
+Evaluator::Step Evaluator::probe_trainer(Evaluation& e, const std::vector<ShadowAnswer>& answers) {
+  const auto shorter = [](const ShadowAnswer& a, const ShadowAnswer& b) { return a.token_ids.size() < b.token_ids.size(); };
+  const auto longest = std::max_element(answers.begin(), answers.end(), shorter);
+  if (!options_.trainer_score || longest == answers.end() || longest->token_ids.empty()) return Step::kGoOn;
+  const Result<std::vector<float>> trainer = options_.trainer_score(e.version.id, *longest);
+  ProbeEvidence& probe = e.memo.probe;
+  if (!trainer.ok() && at_fault(trainer.status())) {
+    probe.broken = trainer.status().message();
+  } else if (!trainer.ok() || trainer->size() != longest->lp_full.size()) {
+    log(LogLevel::kWarning, "the trainer can't score a probe now: " +
+                                (trainer.ok() ? std::to_string(trainer->size()) + " log-probs for " +
+                                                    std::to_string(longest->lp_full.size()) + " tokens"
+                                              : trainer.status().message()));
+    return Step::kTryLater;
+  } else if (const double gap = mean_gap(*trainer, longest->lp_full); std::isfinite(gap)) {
+    probe.mismatch = gap;
+  } else {
+    probe.broken = "training finds no finite log-probs for its answers";
+  }
+  return Step::kGoOn;
 }
 
 void Evaluator::launch(Evaluation& e, Flight& flight) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "release/sentence.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -57,7 +58,10 @@ std::string protected_rates(const Evidence& head, const Decision& d, bool to_anc
 
 std::string measured(const InvariantCheck& check, double value) {
   if (check.unit == "points") return number(100 * value, 1) + " points";
-  return number(value, 2) + (check.unit.empty() ? "" : " " + check.unit);
+  // Two digits that say something: a limit of 0.001 is not 0.
+  const double size = std::abs(value);
+  const int digits = size > 0 && size < 0.1 ? std::min(1 - static_cast<int>(std::floor(std::log10(size))), 8) : 2;
+  return number(value, digits) + (check.unit.empty() ? "" : " " + check.unit);
 }
 
 std::string invariant_sentence(const Evidence& head, const Decision& d) {

@@ -77,8 +77,10 @@ void Runtime::Impl::publish_snapshot() {
     next->kv_used = stats.kv.tokens_used;
     next->kv_capacity = stats.kv.tokens_capacity;
   }
-  if (running) {
-    next->session = store->session(running->row().id);
+  std::optional<SessionRow> row;
+  if (running) row = store->session(running->row().id);
+  if (row && row->state != SessionState::kEnded) {  // one that ended is still coming to a stop
+    next->session = std::move(row);
     next->stream = running->stream_progress();
     next->train = running->train_progress();
     next->gate = running->gate_progress();

@@ -8,8 +8,10 @@
 #include <limits>
 #include <utility>
 
-#include "learn_torch/step_runner.h"
 #include "base/seeds.h"
+#include "learn_torch/probe_score.h"
+#include "learn_torch/step_runner.h"
+#include "model_api/temperature.h"
 #include "release/evidence.h"
 #include "tasks/verifier.h"
 
@@ -103,6 +105,12 @@ void Session::open_gate() {
   options.probes = recipe_.task.probes;
   options.main = recipe_.task.user;
   options.protected_metric = recipe_.task.protected_metric;
+  // A reader of stored adapters, beside the trainer's own head: a step in progress is neither waited for nor touched.
+  options.trainer_score = [model = parts_.model, store = parts_.store, threads = parts_.trainer_threads,
+                           temperature = recorded_temperature(static_cast<float>(recipe_.task.sampling.temperature))](
+                              VersionId version, const ShadowAnswer& answer) {
+    return score_as_training(*model, store->adapter_folder(version), {answer.prompt_ids, answer.token_ids, temperature}, threads);
+  };
   options.log = parts_.log;
   evaluator_ = std::make_unique<Evaluator>(*parts_.store, *parts_.registry, *answers_, options);
 }

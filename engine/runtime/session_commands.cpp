@@ -212,9 +212,10 @@ CommandOutcome Runtime::Impl::handle(EndSession&) {
     if (!s.ok()) return refused(s.status());
     id = (*s)->row().id;
     name = (*s)->row().name;
-    stop_session();
   }
+  // The row first: whoever finds no session any more also finds it ended. A row that can't be written leaves the session be.
   if (Status set = store->set_session_state(id, SessionState::kEnded); !set.ok()) return refused(std::move(set));
+  stop_session();
   if (Status left = leave_candidates(); !left.ok()) note(LogLevel::kWarning, "session", left.message());
   {
     MutexLock lock(mu);

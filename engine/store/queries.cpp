@@ -202,6 +202,19 @@ std::vector<BatchRow> Store::batches(SessionId session, std::int64_t after_id, i
   });
 }
 
+BatchId Store::last_settled_batch(SessionId session) const {
+  return impl_->readers.read([session](Database& db) {
+    return query_value(db, BatchId(),
+                       "SELECT id FROM batch WHERE session = ? AND (state <> 'formed' OR inverted) ORDER BY id DESC LIMIT 1", session);
+  });
+}
+
+std::optional<BatchRow> Store::last_batch_with_baseline(SessionId session) const {
+  return impl_->readers.read([session](Database& db) {
+    return query_row<BatchRow>(db, "WHERE session = ? AND baseline_json <> '' ORDER BY id DESC LIMIT 1", session);
+  });
+}
+
 std::vector<StepRow> Store::steps(SessionId session, std::int64_t after_id, int limit) const {
   return impl_->readers.read([&](Database& db) {
     return query_rows<StepRow>(db, "WHERE session = ? AND id > ? ORDER BY id LIMIT ?", session, after_id, limit);

@@ -160,6 +160,9 @@ class Store {
   std::vector<LabelledRecord> trainable(SessionId session, int limit) const;
   std::vector<RewardRow> rewards_of(const RecordId& id) const;
   std::vector<BatchRow> batches(SessionId session, std::int64_t after_id, int limit) const;
+  // The newest of the session that is done with: not "formed", or an inverted one. Invalid: none.
+  BatchId last_settled_batch(SessionId session) const;
+  std::optional<BatchRow> last_batch_with_baseline(SessionId session) const;
   std::vector<StepRow> steps(SessionId session, std::int64_t after_id, int limit) const;
   std::vector<MetricRow> metrics(SessionId session, const std::string& name, std::int64_t after_seq, int limit) const;
   std::vector<MetricRow> metrics_after(std::int64_t after_seq, int limit) const;  // all sessions and names

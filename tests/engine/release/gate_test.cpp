@@ -100,6 +100,11 @@ TEST(Gate, InvariantSentencesNameNumberAndLimit) {
   e.probe.kl_base = 4.3;
   EXPECT_EQ(decide(kDemo, e).reason_text,
             "Rejected v14: KL to the base is 4.3 nats per token; at most 1 nats per token is allowed.");
+  e = healthy();
+  e.probe.mismatch = 0.001234;  // two digits that say something, not two places
+  EXPECT_EQ(decide(kDemo, e).reason_text,
+            "Rejected v14: the gap between the server's and the trainer's log-probs is 0.0012 nats per token; at most 0.001 nats "
+            "per token is allowed.");
 }
 
 TEST(Gate, LimitsThatMovedCountForStoredProbeNumbers) {

@@ -10,38 +10,16 @@
 
 #include "base/guarded.h"
 #include "engine/store/store_fixture.h"
+#include "held_recipe.h"
 #include "runtime/runtime.h"
 
 namespace sluice {
 namespace {
 
-// Its gate can prove nothing within four pairs: every candidate is held, one step from the version in service.
-const char kRecipe[] = R"({
-  "name": "held", "title": "Held", "summary": "Every candidate is held.",
-  "stream": {"forms": ["What is {topic}?", "Explain {topic}."], "topics": ["snow", "a desert", "coffee", "chess"],
-             "held_out_topics": ["fog", "a comet", "tea", "rice"], "probe_topics": ["salt"]},
-  "user": {"name": "reader", "rules": [{"rule": "characters", "min": 1, "max": 12}]},
-  "protected": {"name": "says something", "rules": [{"rule": "not-empty"}]},
-  "sampling": {"temperature": 1.0, "top_p": 1.0, "max_tokens": 8},
-  "learn": {"lr": 0.001, "rank": 4, "kl_beta": 0.0, "warmup_steps": 0, "batch_size": 8, "candidate_every": 1,
-            "max_ahead": 1, "max_age": 1000,
-            "brakes": {"mean_abs_kl": 50, "length_bias": 1, "length_low": 0.01, "length_high": 100, "outside_ratio_share": 1}},
-  "gate": {"profile": "demo", "alpha": 0.01, "beta": 0.01, "n_min": 2, "cap": 4, "probes": 2, "protected_limit": 1000000,
-           "anchor": false,
-           "invariants": {"kl_incumbent": 100, "kl_base": 100, "eos_drop": 1, "cut_rise": 1, "empty_rise": 1,
-                          "length_ratio_lo": 0, "length_ratio_hi": 1000, "distinct3_ratio": 0, "duplicate_ratio": 1000,
-                          "duplicate_rise": 1, "latency_ratio": 1000, "probe_mismatch": 10}},
-  "demo": {"bad_candidate": false, "concurrency": 2}
-})";
-
 // What its user likes, its protected metric forbids: whatever gains is held for the harm it does.
 std::string harmful() {
-  std::string out = kRecipe;
-  const auto put = [&out](const std::string& what, const std::string& by) {
-    const std::size_t at = out.find(what);
-    ASSERT_NE(at, std::string::npos) << what;
-    out.replace(at, what.size(), by);
-  };
+  std::string out = testing::kHeldRecipe;
+  const auto put = [&out](const std::string& what, const std::string& by) { out = testing::changed(out, what, by); };
   put(R"("name": "held")", R"("name": "harmful")");
   put(R"("max": 12)", R"("max": 9)");
   put(R"([{"rule": "not-empty"}])", R"([{"rule": "characters", "min": 10}])");
@@ -59,7 +37,7 @@ class PlateauTest : public ::testing::Test {
  protected:
   void SetUp() override {
     std::filesystem::create_directories(folder.path + "/recipes");
-    std::ofstream(folder.path + "/recipes/held.json") << kRecipe;
+    std::ofstream(folder.path + "/recipes/held.json") << testing::kHeldRecipe;
     std::ofstream(folder.path + "/recipes/harmful.json") << harmful();
     log.set_sink([this](LogLevel, std::string_view, std::string_view text) { count(text); }, LogLevel::kInfo);
     RuntimeOptions o;

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -95,6 +96,25 @@ TEST_F(RuntimeTest, AnswersAndRunsOneSessionAtATime) {
   EXPECT_FALSE(runtime->snapshot()->session);
   EXPECT_EQ(state_of(*runtime, *started.session), SessionState::kEnded);
   EXPECT_FALSE(runtime->wait_session_finished(0));
+}
+
+// Durable first, visible second: whoever no longer finds the session finds its row ended.
+TEST_F(RuntimeTest, ASessionThatIsGoneHasEnded) {
+  const auto runtime = ready();
+  const SessionId session = *runtime->run(live()).session;
+  std::atomic<bool> looking{false};
+  std::thread reader([&] {
+    while (runtime->wait_ready(1).ok()) {  // puts out a new snapshot
+      const bool gone = !runtime->snapshot()->session;
+      EXPECT_TRUE(!gone || state_of(*runtime, session) == SessionState::kEnded);
+      looking = true;
+      looking.notify_all();
+      if (gone) break;
+    }
+  });
+  looking.wait(false);
+  EXPECT_TRUE(runtime->run(EndSession{}).ok());
+  reader.join();
 }
 
 TEST_F(RuntimeTest, ASessionComesBackPausedAndGoesOn) {

@@ -109,6 +109,9 @@ TEST_F(RowsTest, BatchStepMetricReward) {
   expect_equal(reward, store->rewards_of(a.id).at(0));
   auto stored = store->batches(session, 0, 10).at(0);
   EXPECT_EQ(stored.records, batch.records);
+  EXPECT_EQ(store->last_settled_batch(session), BatchId()) << "it is still to be trained on";
+  EXPECT_EQ(store->last_batch_with_baseline(session)->id, batch.id);
+  EXPECT_FALSE(store->last_batch_with_baseline(SessionId(session.value + 1)));
   EXPECT_EQ(stored.advantages, batch.advantages);
   EXPECT_EQ(stored.baseline_json, batch.baseline_json);
   EXPECT_FALSE(stored.inverted);
@@ -132,8 +135,12 @@ TEST_F(RowsTest, BatchStepMetricReward) {
   EXPECT_TRUE(store->metrics(session, "kl_base", 0, 10).empty());
   EXPECT_EQ(store->add_step(step, {}).code(), Code::kConflict);  // a batch trains once
 
+  EXPECT_EQ(store->last_settled_batch(session), batch.id);
+  inverted.baseline_json = "";
   inverted.id = store->add_batch(inverted, {}, {}).value();
   EXPECT_TRUE(store->batches(session, batch.id.value, 10).at(0).inverted);
+  EXPECT_EQ(store->last_settled_batch(session), inverted.id) << "done with, though never trained on";
+  EXPECT_EQ(store->last_batch_with_baseline(session)->id, batch.id) << "it has none";
   StepRow bad = step;
   bad.batch = inverted.id;
   ASSERT_TRUE(store->add_step(bad, {}).ok());
