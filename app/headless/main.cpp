@@ -29,7 +29,7 @@ const std::vector<Verb>& verbs() {
   const OptionSpec model{"--model", "PATH", "a GGUF file or Hugging Face folder; default: the bundled SmolLM2-135M-Instruct", false};
   const OptionSpec json{"--json", "FILE", "write JSON lines there (- for standard output)", false};
   static const std::vector<Verb> all = {
-      {{"serve", "Serves a workspace over HTTP until it is stopped.",
+      {{"serve", "Serves a workspace over HTTP until it is stopped; prints \"Serving ...\" once the model is loaded.",
         {data, model,
          {"--port", "N", "port, default 8080; 0 picks a free one", false},
          {"--host", "ADDR", "address, default 127.0.0.1; another one needs keys, and TLS or --behind-proxy", false},

@@ -55,6 +55,7 @@ Result<RuntimeOptions> options_of(const Args& args) {
     return invalid_argument("alias \"" + alias + "\": use letters, digits, dot, dash and underscore, at most 64");
   }
   if (args.has("--compat-rlinf")) options.editor_ports = {8081, 8082};
+  options.port_required = true;
   options.discard_at_bound = true;
   if (args.has("--api-key-file")) {
     SLUICE_ASSIGN_OR_RETURN(options.api_keys, read_keys(args.text("--api-key-file")));
@@ -72,13 +73,18 @@ int serve(const Args& args, Log& log) {
   if (!drain.ok()) return fail(drain.status(), true);
   auto runtime = Runtime::open(*options, log);
   if (!runtime.ok()) return fail(runtime.status());
+  bool told = false;
   for (Status ready = deadline_exceeded(""); !ready.ok();) {
     ready = (*runtime)->wait_ready(0.2);
     if (!ready.ok() && ready.code() != Code::kDeadline) return fail(ready);
     if (!ready.ok() && stop_requested()) return 0;
+    if (const auto state = (*runtime)->snapshot(); !ready.ok() && !told && !state->server_url.empty()) {
+      std::printf("Listening on %s; requests get 503 until the model is loaded\n", state->server_url.c_str());
+      std::fflush(stdout);
+      told = true;
+    }
   }
   const auto snapshot = (*runtime)->snapshot();
-  if (snapshot->server_url.empty()) return fail(conflict(snapshot->server_error));
   if (args.has("--recipe") && !snapshot->session) {
     StartSession start;
     start.recipe = args.text("--recipe");

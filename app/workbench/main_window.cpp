@@ -337,7 +337,8 @@ void MainWindow::updateActions() {
   for (const char* id : {"operate", "inspect", "label", "log", "sessions", "csv"}) m_actions->setReason(QString::fromLatin1(id), m_bridge ? QString() : tr("No workspace is open."));
   for (const char* id : {"demo", "new"}) m_actions->setReason(QString::fromLatin1(id), !ready ? noEngine : open ? tr("A session is open already: end it first.") : QString());
   for (const char* id : {"pause", "end"}) m_actions->setReason(QString::fromLatin1(id), open ? QString() : noSession);
-  for (const char* id : {"freeze", "base", "rollback", "port"}) m_actions->setReason(QString::fromLatin1(id), ready ? QString() : noEngine);
+  for (const char* id : {"freeze", "base", "rollback"}) m_actions->setReason(QString::fromLatin1(id), ready ? QString() : noEngine);
+  m_actions->setReason(QStringLiteral("port"), ready || (s && s->phase == EnginePhase::kLoading) ? QString() : noEngine);
   m_actions->setReason(QStringLiteral("model"), !m_bridge ? tr("No workspace is open.") : open ? tr("A session runs on this model: end it first.") : QString());
   m_actions->setReason(QStringLiteral("apply"), m_mode == Mode::kOperate && m_gate && m_gate->draftDiffers() ? QString() : tr("The gate draft holds no change."));
   (*m_actions)[QStringLiteral("pause")]->setText(paused ? tr("&Resume session") : tr("&Pause session"));

@@ -76,7 +76,7 @@ HttpReply take(const LabelWriter& labels, const Json& body, const std::string& p
   auto parsed = read_event(body, prefix, without_text);
   if (auto* error = std::get_if<ApiError>(&parsed)) return error_reply(*error);
   EditorEvent& event = std::get<EditorEvent>(parsed);
-  labels.find_by_text(&event.row, event.digests, event.completion, event.cache_hit);
+  if (auto error = labels.find_by_text(&event.row, event.digests, event.completion, event.cache_hit)) return error_reply(*error);
   if (event.row.shown.empty() && !without_text) return submitted(labels.ignored(event.row));
   const LabelWriter::Outcome outcome = labels.write(event.row);
   if (const auto* error = std::get_if<ApiError>(&outcome)) return error_reply(*error);

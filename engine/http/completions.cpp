@@ -108,21 +108,26 @@ std::optional<ApiError> not_ready(ServingPhase phase) {
 // One request from its place among the running ones to the last byte of its answer.
 class Completions::Job {
  public:
-  Job(Completions& owner, OpenAiCall parsed) : call(std::move(parsed)), owner_(owner), started_(Steady::now()) {}
+  // The service, and with it the model, is held to the end of the answer.
+  Job(Completions& owner, OpenAiCall parsed, std::shared_ptr<CompletionService> model)
+      : call(std::move(parsed)), service(std::move(model)), owner_(owner), started_(Steady::now()) {}
   ~Job() {
     const std::string id = exchange ? exchange->record_id().text : "";
     exchange.reset();  // commits what is unfinished before its receipt stops being "open"
+    service.reset();   // before the job counts as ended
     MutexLock lock(owner_.mu_);
     owner_.open_.erase(id);
-    if (placed_ && --owner_.running_ == 0) owner_.idle_.notify_all();
+    if (owner_.running_.erase(this) > 0 && owner_.running_.empty()) owner_.idle_.notify_all();
   }
 
-  bool take_place() {
+  bool take_place(std::function<void()> hang_up) {
+    hang_up_ = std::move(hang_up);
     MutexLock lock(owner_.mu_);
-    placed_ = owner_.running_ < owner_.max_exchanges_;
-    if (placed_) ++owner_.running_;
-    return placed_;
+    if (static_cast<int>(owner_.running_.size()) >= owner_.max_exchanges_) return false;
+    owner_.running_.insert(this);
+    return true;
   }
+  void hang_up() const { hang_up_(); }
   void begin(std::unique_ptr<Exchange> begun) {
     exchange = std::move(begun);
     MutexLock lock(owner_.mu_);
@@ -149,22 +154,22 @@ class Completions::Job {
 
   OpenAiCall call;
   AnswerFacts facts;
+  std::shared_ptr<CompletionService> service;
   std::unique_ptr<Exchange> exchange;
   bool left = false;  // the client went away while its request waited
   bool reef = false;  // the client is to hear the record's id once more, before the end
 
  private:
   Completions& owner_;
-  bool placed_ = false;
+  std::function<void()> hang_up_;
   bool any_event_ = false;
   const Steady::time_point started_;
   Steady::time_point last_event_;
 };
 
-Completions::Completions(CompletionService& service, Control& control, Metrics& metrics, const std::atomic<bool>& stopping,
-                         int max_exchanges, const Clock& clock)
-    : service_(service),
-      control_(control),
+Completions::Completions(Control& control, Metrics& metrics, const std::atomic<bool>& stopping, int max_exchanges,
+                         const Clock& clock)
+    : control_(control),
       metrics_(metrics),
       stopping_(stopping),
       max_exchanges_(max_exchanges),
@@ -187,21 +192,33 @@ bool Completions::is_open(const std::string& record_id) const {
 
 bool Completions::wait_idle(SteadyTime deadline) const {
   MutexLock lock(mu_);
-  while (running_ > 0) {
-    if (!idle_.wait_until(mu_, deadline) && running_ > 0) return false;
+  while (!running_.empty()) {
+    if (!idle_.wait_until(mu_, deadline) && !running_.empty()) return false;
   }
   return true;
+}
+
+void Completions::hang_up() {
+  MutexLock lock(mu_);
+  for (const Job* job : running_) job->hang_up();
 }
 
 int Completions::retry_after() const {
   return static_cast<int>(std::clamp(std::ceil(control_.counters().generator.retry_after_s), 1.0, 60.0));
 }
 
+// Its model went to make room for another, or the whole server stops.
+ApiError Completions::cut_short() const {
+  const ServingPhase phase = stopping_.load() ? ServingPhase::kStopping : control_.phase();
+  return *not_ready(phase == ServingPhase::kReady ? ServingPhase::kStopping : phase);
+}
+
 std::optional<ApiError> Completions::start(Job& job, const HttpRequest& request) {
   OpenAiCall& call = job.call;
   CompletionRequest& r = call.request;
   std::string pin;
-  if (auto error = choose_adapter(call, request, control_, service_.context_length(), &r.adapter, &pin)) return error;
+  const int context_length = job.service->context_length();
+  if (auto error = choose_adapter(call, request, control_, context_length, &r.adapter, &pin)) return error;
   r.conversation = call.conversation;
   if (auto error = read_client_context(request, &r)) return error;
   r.group_key = group_key(r.conversation, r);
@@ -209,10 +226,11 @@ std::optional<ApiError> Completions::start(Job& job, const HttpRequest& request)
   r.session = live.session;
   r.split = live.split;
   const auto gone = [this, &request] { return stopping_.load() || request.gone(); };
-  Result<std::unique_ptr<Exchange>> exchange = service_.start(r, gone);
+  Result<std::unique_ptr<Exchange>> exchange = job.service->start(r, gone);
   if (!exchange.ok()) {
     job.left = exchange.code() == Code::kCancelled && !stopping_.load();
-    ApiError error = completion_error(exchange.status(), service_.context_length());
+    if (exchange.code() == Code::kCancelled || exchange.status().reason() == Reason::kStopping) return cut_short();
+    ApiError error = completion_error(exchange.status(), context_length);
     if (error.status == 429) error.retry_after_s = retry_after();
     if (error.status == 400 && error.param.empty()) error.param = r.messages ? "messages" : "prompt";
     return error;
@@ -238,12 +256,14 @@ HttpReply Completions::handle(const HttpRequest& request, OpenAiRoute route) {
     return error_reply(error);
   };
   if (auto error = not_ready(stopping_.load() ? ServingPhase::kStopping : control_.phase())) return fail(*error);
+  auto service = control_.service();
+  if (!service) return fail(*not_ready(ServingPhase::kLoading));
   OpenAiCall call;
-  const OpenAiModel model{service_.tokenizer(), service_.chat_template(), control_.fim_markers(),
+  const OpenAiModel model{service->tokenizer(), service->chat_template(), control_.fim_markers(),
                           request.from_editor ? control_.sampling_defaults() : std::nullopt};
   if (auto error = parse_openai_call(request, route, model, &call)) return fail(*error);
-  auto job = std::make_shared<Job>(*this, std::move(call));
-  if (!job->take_place()) {
+  auto job = std::make_shared<Job>(*this, std::move(call), std::move(service));
+  if (!job->take_place(request.hang_up)) {
     ApiError error = make_error(429, "queue_full", "Too many requests are waiting: try again later");
     error.retry_after_s = retry_after();
     return fail(error);
@@ -278,9 +298,9 @@ HttpReply Completions::collect(Job& job, const HttpRequest& request) {
     writer.collect(*event);
     if (event->kind != TextEvent::Kind::kFinish) continue;
     if (event->finish == FinishReason::kError) {
-      return fail(completion_error(event->error, service_.context_length()), "error");
+      return fail(completion_error(event->error, job.service->context_length()), "error");
     }
-    if (event->finish == FinishReason::kCancelled) return fail(*not_ready(ServingPhase::kStopping), "cancelled");
+    if (event->finish == FinishReason::kCancelled) return fail(cut_short(), "cancelled");
     if (reason.empty()) reason = writer.finish_reason(event->choice);
   }
   job.finished(reason);
@@ -312,9 +332,9 @@ void Completions::stream(Job& job, StreamSink& sink) {
     if (event) {
       job.note_event();
       if (event->finish == FinishReason::kError) {
-        return fail(completion_error(event->error, service_.context_length()), "error");
+        return fail(completion_error(event->error, job.service->context_length()), "error");
       }
-      if (event->finish == FinishReason::kCancelled) return fail(*not_ready(ServingPhase::kStopping), "cancelled");
+      if (event->finish == FinishReason::kCancelled) return fail(cut_short(), "cancelled");
       for (const std::string& data : writer.chunks(*event)) bytes += sse(data);
       if (event->kind == TextEvent::Kind::kFinish && reason.empty()) reason = writer.finish_reason(event->choice);
     }

@@ -25,14 +25,15 @@ std::optional<ApiError> not_ready(ServingPhase phase);
 class Completions {
  public:
   // `stopping` set: waiting requests and open streams end within 200 ms. `clock` measures the silence of streams.
-  Completions(CompletionService& service, Control& control, Metrics& metrics, const std::atomic<bool>& stopping,
-              int max_exchanges, const Clock& clock);
+  Completions(Control& control, Metrics& metrics, const std::atomic<bool>& stopping, int max_exchanges,
+              const Clock& clock);
 
   void add_routes(RouteTable& table);
   // Is the answer with this receipt still being made?
   bool is_open(const std::string& record_id) const SLUICE_EXCLUDES(mu_);
   // Until no request is being answered; false at the deadline.
   bool wait_idle(SteadyTime deadline) const SLUICE_EXCLUDES(mu_);
+  void hang_up() SLUICE_EXCLUDES(mu_);  // on every client whose request is being answered
   int retry_after() const;  // seconds until a place should be free, from the drain rate
 
  private:
@@ -41,10 +42,10 @@ class Completions {
 
   HttpReply handle(const HttpRequest& request, OpenAiRoute route);
   std::optional<ApiError> start(Job& job, const HttpRequest& request);
+  ApiError cut_short() const;  // why the engine ended a request that nobody took back
   HttpReply collect(Job& job, const HttpRequest& request);
   void stream(Job& job, StreamSink& sink);
 
-  CompletionService& service_;
   Control& control_;
   Metrics& metrics_;
   const std::atomic<bool>& stopping_;
@@ -53,7 +54,7 @@ class Completions {
 
   mutable Mutex mu_;
   mutable CondVar idle_;
-  int running_ SLUICE_GUARDED_BY(mu_) = 0;
+  std::set<Job*> running_ SLUICE_GUARDED_BY(mu_);
   std::set<std::string> open_ SLUICE_GUARDED_BY(mu_);
 };
 

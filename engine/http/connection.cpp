@@ -147,6 +147,8 @@ bool Connection::peer_gone() const {
   return ::poll(&wait, 1, 0) > 0 && (wait.revents & (POLLRDHUP | POLLERR | POLLHUP | POLLNVAL)) != 0;
 }
 
+void Connection::hang_up() { ::shutdown(fd_, SHUT_RDWR); }
+
 Status Connection::read_exactly(std::size_t size, std::string* to) {
   while (size > 0) {
     if (used_ == buffer_.size() && !fill()) return invalid_argument("The request body was cut short");

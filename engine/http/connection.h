@@ -42,6 +42,7 @@ class Connection {
   // All or nothing; waits for a client that reads nothing as long as `stalled` says.
   bool write(std::string_view bytes);
   bool peer_gone() const;  // the client closed its side or the connection broke
+  void hang_up();          // from any thread: whoever reads or writes sees the connection broken
 
   bool must_close = false;  // after the present answer
 

@@ -5,12 +5,14 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "chat/completion.h"
 #include "http/histogram.h"
 #include "serve/generator.h"
 #include "serve/request.h"
@@ -96,6 +98,9 @@ class Control {
   virtual ~Control() = default;
 
   virtual ServingPhase phase() const = 0;
+  // What answers with the loaded model; null while there is none. Who holds it keeps that model in memory: a handler for its
+  // request, no longer.
+  virtual std::shared_ptr<CompletionService> service() const = 0;
   virtual std::vector<ServedModel> models() const = 0;  // default model first
   // A `model` field or a pin: "" = what serves, the base's id or "base" = no adapter, an adapter's name = what serves,
   // "name@17" = that version. kNotFound names it; it is never answered by another model.

@@ -131,11 +131,13 @@ Json item_json(const LabelWriter::Outcome& outcome) {
   return outcome_json(std::get<FeedbackOutcome>(outcome));
 }
 
-// Finds the record of a label by text; nothing when the label says nothing and is not to be stored.
-bool complete_label(const LabelWriter& labels, PostedLabel* label) {
-  if (!label->by_text) return true;
-  labels.find_by_text(&label->row, {text_digest(label->prompt)}, label->completion, false);
-  return !label->row.shown.empty();
+// Finds the record of a label by text. `says_something`: false where it is not to be stored.
+std::optional<ApiError> complete_label(const LabelWriter& labels, PostedLabel* label, bool* says_something) {
+  *says_something = true;
+  if (!label->by_text) return std::nullopt;
+  auto error = labels.find_by_text(&label->row, {text_digest(label->prompt)}, label->completion, false);
+  *says_something = !label->row.shown.empty();
+  return error;
 }
 
 }  // namespace
@@ -158,7 +160,8 @@ HttpReply FeedbackApi::post_feedback(const HttpRequest& request) {
   auto parsed = parse_feedback(body, std::string(request.header("Idempotency-Key")));
   if (auto* error = std::get_if<ApiError>(&parsed)) return error_reply(*error);
   auto& label = std::get<PostedLabel>(parsed);
-  const bool says_something = complete_label(labels_, &label);
+  bool says_something = true;
+  if (auto error = complete_label(labels_, &label, &says_something)) return error_reply(*error);
   const LabelWriter::Outcome outcome = says_something ? labels_.write(label.row) : labels_.ignored(label.row);
   if (const auto* error = std::get_if<ApiError>(&outcome)) return error_reply(*error);
   return json_reply(outcome_json(std::get<FeedbackOutcome>(outcome)));
@@ -186,7 +189,9 @@ HttpReply FeedbackApi::post_feedback_batch(const HttpRequest& request) {
       continue;
     }
     auto& label = std::get<PostedLabel>(parsed);
-    if (!complete_label(labels_, &label)) {
+    bool says_something = true;
+    if (auto error = complete_label(labels_, &label, &says_something)) return error_reply(*error);  // nothing is stored yet
+    if (!says_something) {
       results.back() = item_json(labels_.ignored(label.row));
       continue;
     }

@@ -33,6 +33,7 @@ struct HttpRequest {
   std::string remote_addr;        // of the socket
   bool from_editor = false;       // came in on a port where editors of RLinf send
   std::function<bool()> gone;     // has the client closed its side?
+  std::function<void()> hang_up;  // breaks the connection off, from any thread, until the answer is written
 
   // Value of the first header of that name, whatever its case; empty when there is none.
   std::string_view header(std::string_view name) const;

@@ -112,8 +112,8 @@ std::variant<std::vector<FeedbackOutcome>, ApiError> LabelWriter::write_together
   return *results;
 }
 
-void LabelWriter::find_by_text(FeedbackRow* row, const std::vector<std::string>& digests, const std::string& completion,
-                               bool cache_hit) const {
+std::optional<ApiError> LabelWriter::find_by_text(FeedbackRow* row, const std::vector<std::string>& digests,
+                                                  const std::string& completion, bool cache_hit) const {
   row->by_text = true;
   row->shown = trim_space(completion);
   row->cache_hit = cache_hit;
@@ -125,9 +125,14 @@ void LabelWriter::find_by_text(FeedbackRow* row, const std::vector<std::string>&
     row->record = record->id;
     const std::string& raw = record->completion_text;
     const std::size_t end = raw.find(row->shown) + row->shown.size();
-    row->shown_tokens = end >= raw.size() ? -1 : tokens_before(tokenizer_, record->token_ids, end);
-    return;
+    row->shown_tokens = -1;
+    if (end >= raw.size()) return std::nullopt;
+    const auto service = control_.service();
+    if (!service) return not_ready(ServingPhase::kLoading);
+    row->shown_tokens = tokens_before(service->tokenizer(), record->token_ids, end);
+    return std::nullopt;
   }
+  return std::nullopt;
 }
 
 FeedbackOutcome LabelWriter::ignored(const FeedbackRow& row) const {

@@ -60,14 +60,20 @@ HttpReply ModelsApi::healthz() const {
 }
 
 HttpReply ModelsApi::models() const {
+  const auto service = control_.service();
+  const std::vector<ServedModel> models = control_.models();
+  if (!service || models.empty()) return error_reply(*not_ready(ServingPhase::kLoading));
   Json data = Json::array();
-  for (const ServedModel& model : control_.models()) data.push_back(model_json(model, context_length_));
+  for (const ServedModel& model : models) data.push_back(model_json(model, service->context_length()));
   return json_reply(Json{{"object", "list"}, {"data", std::move(data)}});
 }
 
 HttpReply ModelsApi::model(const std::string& id) const {
-  for (const ServedModel& model : control_.models()) {
-    if (model.id == id) return json_reply(model_json(model, context_length_));
+  const auto service = control_.service();
+  const std::vector<ServedModel> models = control_.models();
+  if (!service || models.empty()) return error_reply(*not_ready(ServingPhase::kLoading));
+  for (const ServedModel& model : models) {
+    if (model.id == id) return json_reply(model_json(model, service->context_length()));
   }
   return failed(not_found("There is no model " + excerpt(id) + ": GET /v1/models lists them"), "", "model_not_found");
 }

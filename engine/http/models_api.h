@@ -9,7 +9,7 @@ namespace sluice {
 
 class ModelsApi {
  public:
-  ModelsApi(const Control& control, int context_length) : control_(control), context_length_(context_length) {}
+  explicit ModelsApi(const Control& control) : control_(control) {}
   void add_routes(RouteTable& table);
 
  private:
@@ -19,7 +19,6 @@ class ModelsApi {
   HttpReply model(const std::string& id) const;
 
   const Control& control_;
-  const int context_length_;
 };
 
 }  // namespace sluice

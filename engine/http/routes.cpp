@@ -23,16 +23,16 @@ std::string methods_of(const RouteTable::Route& route) {
 
 }  // namespace
 
-Routes::Routes(const Guard& guard, CompletionService& service, Store& store, Control& control, Log& log,
-               const std::atomic<bool>& stopping, int max_exchanges, const Clock& clock)
+Routes::Routes(const Guard& guard, Store& store, Control& control, Log& log, const std::atomic<bool>& stopping,
+               int max_exchanges, const Clock& clock)
     : guard_(guard),
       store_(store),
       control_(control),
       log_(log),
       metrics_(store),
-      completions_(service, control, metrics_, stopping, max_exchanges, clock),
-      models_(control, service.context_length()),
-      labels_(store, completions_, metrics_, service.tokenizer()),
+      completions_(control, metrics_, stopping, max_exchanges, clock),
+      models_(control),
+      labels_(store, completions_, metrics_, control),
       feedback_(store, labels_),
       compat_(store, labels_),
       records_(store, completions_),
@@ -41,7 +41,7 @@ Routes::Routes(const Guard& guard, CompletionService& service, Store& store, Con
       events_(control, stopping),
       adapters_(store, control),
       engine_(control),
-      text_(service) {
+      text_(control) {
   completions_.add_routes(table_);
   models_.add_routes(table_);
   feedback_.add_routes(table_);

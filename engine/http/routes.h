@@ -27,8 +27,8 @@ namespace sluice {
 
 class Routes {
  public:
-  Routes(const Guard& guard, CompletionService& service, Store& store, Control& control, Log& log,
-         const std::atomic<bool>& stopping, int max_exchanges, const Clock& clock);
+  Routes(const Guard& guard, Store& store, Control& control, Log& log, const std::atomic<bool>& stopping,
+         int max_exchanges, const Clock& clock);
 
   // Before the body is read: is there such a route, may this client use it, does the body's type fit? The answer when it
   // ends here: an error, or OPTIONS.
@@ -40,6 +40,7 @@ class Routes {
 
   const Metrics& metrics() const { return metrics_; }
   const Completions& completions() const { return completions_; }
+  Completions& completions() { return completions_; }
   void count_error(const HttpReply& reply);
 
  private:

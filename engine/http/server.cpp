@@ -69,11 +69,11 @@ Status check_options(const HttpServerOptions& options) {
 
 class HttpServer::Impl {
  public:
-  Impl(const HttpServerOptions& options, CompletionService& service, Store& store, Control& control, Log& log)
+  Impl(const HttpServerOptions& options, Store& store, Control& control, Log& log)
       : options_(options),
         log_(log),
         guard_({options.host, options.api_keys, options.allowed_hosts, options.cors_origins, options.max_body_bytes}),
-        routes_(guard_, service, store, control, log, stopping_, options.max_exchanges, *options.clock),
+        routes_(guard_, store, control, log, stopping_, options.max_exchanges, *options.clock),
         listener_(options.max_connections, options.times.queued,
                   [this](int fd, const std::string& peer, Door door) { serve(fd, peer, door); },
                   [this](int fd, Door door) { turn_away(fd, door); }) {}
@@ -106,7 +106,7 @@ class HttpServer::Impl {
   const std::vector<int>& editor_ports() const { return editor_ports_; }
   std::string url() const { return url_of(tls_ ? "https" : "http", options_.host, port_); }
   std::string own_url() const { return tls_ ? url_of("http", kLoopback, own_port_) : url(); }
-  const Routes& routes() const { return routes_; }
+  Routes& routes() { return routes_; }
 
  private:
   // One connection to its end, on its own thread.
@@ -151,6 +151,7 @@ class HttpServer::Impl {
     request.remote_addr = peer;
     request.from_editor = from_editor;
     request.gone = [&connection] { return connection.peer_gone(); };
+    request.hang_up = [&connection] { connection.hang_up(); };
     if (read.code() == Code::kBusy) return refuse(connection, request, make_error(431, "header_too_large", read.message()));
     if (!read.ok()) return refuse(connection, request, make_error(400, "invalid_value", read.message()));
     if (auto error = parse_request_head(head, &request)) return refuse(connection, request, *error);
@@ -212,10 +213,10 @@ class HttpServer::Impl {
   Listener listener_;  // last: its threads use all of the above
 };
 
-Result<std::unique_ptr<HttpServer>> HttpServer::start(const HttpServerOptions& options, CompletionService& service,
-                                                      Store& store, Control& control, Log& log) {
+Result<std::unique_ptr<HttpServer>> HttpServer::start(const HttpServerOptions& options, Store& store, Control& control,
+                                                      Log& log) {
   SLUICE_RETURN_IF_ERROR(check_options(options));
-  auto impl = std::make_unique<Impl>(options, service, store, control, log);
+  auto impl = std::make_unique<Impl>(options, store, control, log);
   SLUICE_RETURN_IF_ERROR(impl->listen());
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
 }
@@ -229,6 +230,7 @@ std::string HttpServer::url() const { return impl_->url(); }
 std::string HttpServer::own_url() const { return impl_->own_url(); }
 std::int64_t HttpServer::requests() const { return impl_->routes().metrics().requests(); }
 bool HttpServer::wait_idle(SteadyTime deadline) const { return impl_->routes().completions().wait_idle(deadline); }
+void HttpServer::hang_up() { impl_->routes().completions().hang_up(); }
 void HttpServer::stop() { impl_->stop_all(); }
 
 }  // namespace sluice

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The HTTP server: OpenAI routes and /sluice/v1. Listens from start() to stop(); its handlers run on threads of its own.
+// The HTTP server: OpenAI routes and /sluice/v1. Listens from start() to stop(), whether or not a model is loaded: what needs
+// one is answered 503 until Control has it. Its handlers run on threads of its own.
 // start, stop and the destructor belong to one owner; the rest is thread-safe.
 #pragma once
 
@@ -11,7 +12,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/result.h"
-#include "chat/completion.h"
 #include "http/connection.h"
 #include "http/control.h"
 #include "store/store.h"
@@ -43,8 +43,8 @@ class HttpServer {
  public:
   // Listens and serves from the moment it returns. All references must outlive the server. kConflict: the port is in use.
   // kInvalidArgument: an option, named (another address than loopback without keys, or without TLS and behind_proxy).
-  static Result<std::unique_ptr<HttpServer>> start(const HttpServerOptions& options, CompletionService& service,
-                                                   Store& store, Control& control, Log& log);
+  static Result<std::unique_ptr<HttpServer>> start(const HttpServerOptions& options, Store& store, Control& control,
+                                                   Log& log);
   ~HttpServer();  // stop()
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
@@ -58,6 +58,8 @@ class HttpServer {
 
   // Waits until no completion is being made; false at the deadline. That none begins is for Control's phase to say.
   bool wait_idle(SteadyTime deadline) const;
+  // Hangs up on every client whose completion is being made, such as one that reads nothing and would hold the model on.
+  void hang_up();
   // Refuses new requests, ends open streams with an error, joins every thread. Idempotent.
   void stop();
 

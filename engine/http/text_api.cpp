@@ -5,6 +5,7 @@
 
 #include "base/excerpt.h"
 #include "http/api_json.h"
+#include "http/completions.h"
 #include "http/openai.h"
 #include "text/chat_template.h"
 #include "text/utf8.h"
@@ -23,18 +24,7 @@ Json piece_json(std::string_view piece) {
   return bytes;
 }
 
-}  // namespace
-
-void TextApi::add_routes(RouteTable& table) {
-  using Parts = RouteTable::Parts;
-  const std::string base = "/sluice/v1/";
-  table.add(Scope::kClient, "POST", base + "tokenize", [this](const HttpRequest& r, const Parts&) { return tokenize(r); });
-  table.add(Scope::kClient, "POST", base + "detokenize", [this](const HttpRequest& r, const Parts&) { return detokenize(r); });
-  table.add(Scope::kClient, "POST", base + "apply-template",
-            [this](const HttpRequest& r, const Parts&) { return apply_template(r); });
-}
-
-HttpReply TextApi::tokenize(const HttpRequest& request) const {
+HttpReply tokenize(const CompletionService& service, const HttpRequest& request) {
   Json body;
   if (auto error = parse_object(request, &body)) return error_reply(*error);
   Fields f(body);
@@ -45,16 +35,16 @@ HttpReply TextApi::tokenize(const HttpRequest& request) const {
   options.parse_special = f.boolean("parse_special", true);
   const bool with_pieces = f.boolean("with_pieces", false);
   if (f.error()) return error_reply(*f.error());
-  const auto ids = service_.tokenizer().encode(content, options);
+  const auto ids = service.tokenizer().encode(content, options);
   if (!ids.ok()) return error_reply(api_error(ids.status()));
   Json tokens = Json::array();
   for (const TokenId id : *ids) {
-    with_pieces ? tokens.push_back({{"id", id}, {"piece", piece_json(service_.tokenizer().piece(id))}}) : tokens.push_back(id);
+    with_pieces ? tokens.push_back({{"id", id}, {"piece", piece_json(service.tokenizer().piece(id))}}) : tokens.push_back(id);
   }
   return json_reply(Json{{"tokens", std::move(tokens)}});
 }
 
-HttpReply TextApi::detokenize(const HttpRequest& request) const {
+HttpReply detokenize(const CompletionService& service, const HttpRequest& request) {
   Json body;
   if (auto error = parse_object(request, &body)) return error_reply(*error);
   Fields f(body);
@@ -65,19 +55,19 @@ HttpReply TextApi::detokenize(const HttpRequest& request) const {
   std::vector<TokenId> ids;
   for (const Json& item : *tokens) {
     const auto id = Fields::whole(item);
-    if (!id || *id < 0 || *id >= service_.tokenizer().size()) {
+    if (!id || *id < 0 || *id >= service.tokenizer().size()) {
       f.refuse("tokens", "holds " + excerpt(dump(item)) + ", which is no token id of this model");
       return error_reply(*f.error());
     }
     ids.push_back(static_cast<TokenId>(*id));
   }
-  return json_reply(Json{{"content", service_.tokenizer().decode_text(ids, skip_special)}});
+  return json_reply(Json{{"content", service.tokenizer().decode_text(ids, skip_special)}});
 }
 
-HttpReply TextApi::apply_template(const HttpRequest& request) const {
-  const ChatTemplate* chat_template = service_.chat_template();
+HttpReply apply_template(const CompletionService& service, const HttpRequest& request) {
+  const ChatTemplate* chat_template = service.chat_template();
   OpenAiCall call;
-  const OpenAiModel model{service_.tokenizer(), chat_template, std::nullopt, std::nullopt};
+  const OpenAiModel model{service.tokenizer(), chat_template, std::nullopt, std::nullopt};
   if (auto error = parse_openai_call(request, OpenAiRoute::kChat, model, &call)) return error_reply(*error);
   if (chat_template == nullptr) {
     return error_reply(bad_value("messages", "This model has no chat template: send a prompt instead of messages"));
@@ -90,6 +80,21 @@ HttpReply TextApi::apply_template(const HttpRequest& request) const {
     return error_reply(error);
   }
   return json_reply(Json{{"prompt", join_segments(*segments)}});
+}
+
+}  // namespace
+
+void TextApi::add_routes(RouteTable& table) {
+  using Answer = HttpReply (*)(const CompletionService&, const HttpRequest&);
+  const auto add = [&](const char* name, Answer answer) {
+    table.add(Scope::kClient, "POST", std::string("/sluice/v1/") + name, [this, answer](const HttpRequest& r, const RouteTable::Parts&) {
+      const auto service = control_.service();
+      return service ? answer(*service, r) : error_reply(*not_ready(ServingPhase::kLoading));
+    });
+  };
+  add("tokenize", tokenize);
+  add("detokenize", detokenize);
+  add("apply-template", apply_template);
 }
 
 }  // namespace sluice

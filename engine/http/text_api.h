@@ -3,21 +3,18 @@
 #pragma once
 
 #include "chat/completion.h"
+#include "http/control.h"
 #include "http/route_table.h"
 
 namespace sluice {
 
 class TextApi {
  public:
-  explicit TextApi(const CompletionService& service) : service_(service) {}
+  explicit TextApi(const Control& control) : control_(control) {}
   void add_routes(RouteTable& table);
 
  private:
-  HttpReply tokenize(const HttpRequest& request) const;
-  HttpReply detokenize(const HttpRequest& request) const;
-  HttpReply apply_template(const HttpRequest& request) const;
-
-  const CompletionService& service_;
+  const Control& control_;
 };
 
 }  // namespace sluice

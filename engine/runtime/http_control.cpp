@@ -44,6 +44,11 @@ ServingPhase HttpControl::phase() const {
   return ServingPhase::kStopping;
 }
 
+std::shared_ptr<CompletionService> HttpControl::service() const {
+  const auto serving = impl_.serving();
+  return serving ? std::shared_ptr<CompletionService>(serving, serving->service.get()) : nullptr;
+}
+
 std::vector<ServedModel> HttpControl::models() const {
   const auto serving = impl_.serving();
   if (!serving) return {};
@@ -206,6 +211,7 @@ Result<SessionId> HttpControl::start_session(const SessionRequest& request) {
 }
 
 Status HttpControl::change_session(SessionId id, SessionAction action) {
+  if (impl_.loading()) return not_loaded();  // the last session comes back behind the model
   const auto session = impl_.session();
   const auto out = impl_.shut_out();
   if (!(session && session->row().id == id) && !(out && out->id == id)) {

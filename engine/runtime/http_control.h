@@ -12,6 +12,7 @@ class HttpControl final : public Control {
   explicit HttpControl(Runtime::Impl& impl) : impl_(impl) {}
 
   ServingPhase phase() const override;
+  std::shared_ptr<CompletionService> service() const override;
   std::vector<ServedModel> models() const override;
   Result<AdapterChoice> resolve_model(const std::string& name) const override;
   std::string base_digest() const override;

@@ -28,6 +28,7 @@ struct RuntimeOptions {
   bool serve_http = true;
   std::string host = "127.0.0.1";
   int port = 8080;                     // 0 = any free one; kPortOfWorkspace = where it listened last by hand, else 8080
+  bool port_required = false;          // no model is loaded when the server can't listen: wait_ready() says why
   std::vector<std::string> api_keys;   // needed beyond loopback; these and the next ones as in HttpServerOptions
   std::vector<std::string> allowed_hosts, cors_origins;
   std::string tls_certificate, tls_key;
@@ -68,9 +69,9 @@ struct ModelFit {
 
 class Runtime {
  public:
-  // Opens the store and starts the threads; the model loads in the background (snapshot().phase tells). Blocks while the
-  // store opens. kConflict: the workspace is locked. kInvalidArgument: made by a newer Sluice, or a bad option. A busy port
-  // is no failure: the snapshot carries the reason and everything else runs.
+  // Opens the store and starts the threads; the server listens, then the model loads in the background (snapshot().phase
+  // tells). Blocks while the store opens. kConflict: the workspace is locked. kInvalidArgument: made by a newer Sluice, or a
+  // bad option. A busy port is no failure unless it is required: the snapshot carries the reason and everything else runs.
   static Result<std::unique_ptr<Runtime>> open(RuntimeOptions options, Log& log);
   ~Runtime();  // ordered stop (engine.md §4); blocks until the current step ends
   Runtime(const Runtime&) = delete;

@@ -36,7 +36,7 @@ CommandOutcome Runtime::Impl::run(Command& command) {
   }
 }
 
-// The loader brings up server and last session behind the model; until it is through nobody else touches them.
+// The loader brings up the last session behind the model; until it is through nobody else touches it.
 Status Runtime::Impl::ready() const {
   MutexLock lock(mu);
   return phase == EnginePhase::kReady ? Status() : model_error.empty() ? not_loaded() : unavailable(model_error).with(Reason::kLoading);
@@ -48,19 +48,11 @@ CommandOutcome Runtime::Impl::handle(LoadModel& c) {
   std::string before;  // the model that serves now
   {
     MutexLock lock(mu);
-    if (phase == EnginePhase::kReady && serving_) {
-      before = model_path;
-      // Requests in flight end with their model.
-      server_url.clear();
-    }
+    if (phase == EnginePhase::kReady && serving_) before = model_path;
+    if (!stopping) phase = EnginePhase::kLoading;
   }
-  close_server();
-  if (const auto s = serving()) s->engine->stop();
-  {
-    MutexLock lock(mu);
-    serving_.reset();
-  }
-  load(c.path.empty() ? find_bundled_model() : c.path);
+  end_serving();
+  load(c.path.empty() ? find_bundled_model() : c.path, !before.empty());
   std::string reason;
   {
     MutexLock lock(mu);
@@ -68,7 +60,7 @@ CommandOutcome Runtime::Impl::handle(LoadModel& c) {
     reason = model_error;
   }
   // Both would seldom fit into memory, so the old one had to go first; a file that can't be used must not cost it.
-  if (!before.empty() && !stopping) load(before);
+  if (!before.empty() && !stopping) load(before, false);
   MutexLock lock(mu);
   const bool back = !before.empty() && phase == EnginePhase::kReady;
   return refused(unavailable(back ? reason + " The model from before serves on." : reason));

@@ -36,7 +36,7 @@ void Runtime::Impl::start() {
   commander = std::thread([this] { command_loop(); });
   asker = std::thread([this] { ask_loop(); });
   housekeeper = std::thread([this] { housekeeping_loop(); });
-  loader = std::thread([this] { load(options.model_path.empty() ? model_of_workspace() : options.model_path); });
+  loader = std::thread([this] { load(options.model_path.empty() ? model_of_workspace() : options.model_path, false); });
 }
 
 Runtime::Impl::~Impl() {
@@ -54,14 +54,14 @@ Runtime::Impl::~Impl() {
   stop_session();
   if (const auto s = serving()) s->engine->cancel_all();
   if (asker.joinable()) asker.join();
-  close_server();
+  {
+    MutexLock lock(server_mu);
+    close_server();
+  }
   if (const auto s = serving()) s->engine->stop();
   events.close();
   if (housekeeper.joinable()) housekeeper.join();
-  {
-    MutexLock lock(mu);
-    serving_.reset();
-  }
+  end_serving();
   store.reset();  // its writer still announces the last commits to what stands in this object
 }
 
@@ -77,18 +77,30 @@ void Runtime::Impl::note(LogLevel level, const std::string& category, const std:
   store->add_log(std::move(row));
 }
 
-void Runtime::Impl::load(const std::string& path) {
+void Runtime::Impl::load(const std::string& path, bool keep_port) {
+  {
+    MutexLock lock(mu);
+    if (!stopping) phase = EnginePhase::kLoading;
+    model_path = path;
+    model_error.clear();
+  }
   Status done;
+  bool noted = false;
   try {
-    done = load_and_serve(path);
+    done = listen_early();
+    noted = !done.ok();
+    if (done.ok()) done = load_and_serve(path);
   } catch (const std::exception& e) {
     done = internal_error(path + " can't be loaded: " + e.what());
   }
-  if (!done.ok()) note(LogLevel::kError, "model", done.message());
+  if (done.ok()) return;
+  if (!noted) note(LogLevel::kError, "model", done.message());
+  MutexLock moving(server_mu);
+  if (!keep_port) close_server();  // no model is on its way that would answer
   MutexLock lock(mu);
   if (stopping) return;
-  phase = done.ok() ? EnginePhase::kReady : EnginePhase::kModelFailed;
-  model_error = done.ok() ? "" : done.message();
+  phase = EnginePhase::kModelFailed;
+  model_error = done.message();
   changed.notify_all();
 }
 
@@ -96,26 +108,39 @@ Status Runtime::Impl::load_and_serve(const std::string& path) {
   if (path.empty()) {
     return not_found("The bundled model is not on this machine: run packaging/fetch.sh, or choose a GGUF file of your own.");
   }
-  {
-    MutexLock lock(mu);
-    phase = EnginePhase::kLoading;
-    model_path = path;
-    model_error.clear();
-  }
   if (const auto fit = Runtime::model_fit(path); fit.ok() && !fit->fits) {
     return unavailable(fit->text + " Nothing was loaded.");
   }
   SLUICE_ASSIGN_OR_RETURN(LoadedSystem system, load_system(path));
   if (stopping) return {};
   SLUICE_RETURN_IF_ERROR(build_serving(std::move(system)));
-  if (options.serve_http && !stopping) start_server(wanted_address());
-  if (!stopping) resume_session();
+  MutexLock moving(server_mu);
+  if (stopping) return {};
+  resume_session();
+  MutexLock lock(mu);
+  if (stopping) return {};
+  phase = EnginePhase::kReady;
+  changed.notify_all();
   return {};
+}
+
+bool Runtime::Impl::loading() const {
+  MutexLock lock(mu);
+  return phase == EnginePhase::kLoading;
 }
 
 Status Runtime::Impl::build_serving(LoadedSystem system) {
   SLUICE_RETURN_IF_ERROR(check_model_of_workspace(system.model->info()));
-  auto s = std::make_shared<Serving>();
+  const std::shared_ptr<Serving> s(new Serving, [this](Serving* old) {
+    delete old;
+    MutexLock lock(ended_mu);
+    --servings;
+    ended.notify_all();
+  });
+  {
+    MutexLock lock(ended_mu);
+    ++servings;
+  }
   s->system = std::move(system);
   s->slots = std::make_unique<AdapterSlots>(s->system.model->adapter_loader(),
                                             [this](VersionId v) { return store->adapter_folder(v); });
@@ -142,67 +167,26 @@ Status Runtime::Impl::build_serving(LoadedSystem system) {
   if (!s->system.chat_template) note(LogLevel::kWarning, "model", "This model cannot chat: " + s->system.chat_error);
   remember_model(info);
   MutexLock lock(mu);
-  serving_ = std::move(s);
+  serving_ = s;
   return {};
 }
 
-// The session's stream stands still, so that only what clients asked for is waited for.
-bool Runtime::Impl::drain(double seconds) {
-  draining = true;
-  if (const auto s = session()) s->pause();
+// What runs on the model ends; returns when nobody holds it any more, so that its memory is free and one registry decides.
+void Runtime::Impl::end_serving() {
+  constexpr auto kPatience = std::chrono::seconds(2);
+  std::shared_ptr<Serving> old;
   std::shared_ptr<HttpServer> http;
   {
     MutexLock lock(mu);
+    old.swap(serving_);  // from here on requests are told that the model loads
     http = server;
   }
-  const auto span = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::duration<double>(seconds));
-  return !http || http->wait_idle(Clock::system().steady() + span);
-}
-
-void Runtime::Impl::close_server() {
-  // A handler that waits for the command thread, which may be this one, must not be waited for in turn.
-  std::shared_ptr<HttpServer> old;
-  {
-    MutexLock lock(mu);
-    old.swap(server);
-  }
-  server_moving = true;
-  if (old) old->stop();
-  server_moving = false;
-}
-
-Address Runtime::Impl::wanted_address() const {
-  MutexLock lock(mu);
-  return address;
-}
-
-void Runtime::Impl::start_server(const Address& at) {
-  close_server();
-  const auto s = serving();
-  control = std::make_unique<HttpControl>(*this);
-  HttpServerOptions http;
-  http.host = at.host;
-  http.port = at.port;
-  http.editor_ports = options.editor_ports;
-  http.api_keys = options.api_keys;
-  http.allowed_hosts = options.allowed_hosts;
-  http.cors_origins = options.cors_origins;
-  http.tls_certificate = options.tls_certificate;
-  http.tls_key = options.tls_key;
-  http.behind_proxy = options.behind_proxy;
-  auto started = HttpServer::start(http, *s->service, *store, *control, log);
-  const std::string error = started.ok() ? "" : started.status().message();
-  {
-    MutexLock lock(mu);
-    if (started.ok()) {
-      server = std::move(started).value();
-      address = {at.host, server->port()};  // a free one that was found is kept when the server has to start again
-    }
-    server_url = server ? server->url() : "";
-    own_url = server ? server->own_url() : "";
-    server_error = error;
-  }
-  if (!error.empty()) note(LogLevel::kError, "http", error);
+  if (old) old->engine->stop();
+  old.reset();
+  // Answers end at once, but a client that reads nothing holds its own for long.
+  if (http && !http->wait_idle(Clock::system().steady() + kPatience)) http->hang_up();
+  MutexLock lock(ended_mu);
+  while (servings > 0) ended.wait(ended_mu);
 }
 
 void Runtime::Impl::resume_session() {
@@ -339,6 +323,9 @@ CommandOutcome Runtime::Impl::run_and_wait(Command command, const std::atomic<bo
   return *waiter->outcome;
 }
 
-CommandOutcome Runtime::Impl::run_from_http(Command command) { return run_and_wait(std::move(command), &server_moving); }
+CommandOutcome Runtime::Impl::run_from_http(Command command) {
+  if (loading()) return refused(not_loaded());  // the command thread may be the one that loads
+  return run_and_wait(std::move(command), &server_moving);
+}
 
 }  // namespace sluice

@@ -30,7 +30,8 @@
 
 namespace sluice {
 
-// What exists once a model is loaded. Built by the loader, then unchanged until the model is replaced or the runtime ends.
+// What exists once a model is loaded. Built by the loader, then unchanged until the model is replaced or the runtime ends. Its
+// users hold it for one request or command: end_serving() waits for them.
 struct Serving {
   LoadedSystem system;
   std::unique_ptr<AdapterSlots> slots;
@@ -59,16 +60,15 @@ class Runtime::Impl {
   void start();
 
   // runtime_impl.cpp
-  void load(const std::string& path);
+  // `keep_port`: if it fails, another model is tried next.
+  void load(const std::string& path, bool keep_port);
   Status load_and_serve(const std::string& path);
   Status build_serving(LoadedSystem system);
+  void end_serving();
+  bool loading() const;
   std::uint64_t submit(Command command, std::function<void(const CommandOutcome&)> done);
   CommandOutcome run_and_wait(Command command, const std::atomic<bool>* give_up);
   CommandOutcome run_from_http(Command command);
-  bool drain(double seconds);
-  void close_server();
-  Address wanted_address() const;
-  void start_server(const Address& at);
   void resume_session();
   Status reopen(const SessionRow& row);
   void stop_session();
@@ -81,6 +81,14 @@ class Runtime::Impl {
   void on_decision(const DecisionRow& row);
   void on_swap(const SwapNotice& notice);
   void note(LogLevel level, const std::string& category, const std::string& text, const std::string& link = "");
+
+  // runtime_server.cpp
+  bool drain(double seconds);
+  Address wanted_address() const;
+  Status listen_early();
+  Status start_server(const Address& at) SLUICE_REQUIRES(server_mu);
+  Status move_server(const Address& to) SLUICE_REQUIRES(server_mu);
+  void close_server() SLUICE_REQUIRES(server_mu);
 
   // runtime_commands.cpp, session_commands.cpp
   void command_loop();
@@ -105,7 +113,6 @@ class Runtime::Impl {
   Result<std::shared_ptr<Session>> running_session() const;
   Status leave_candidates();
   void try_again();
-  Status move_server(const Address& to);
   Result<std::shared_ptr<Session>> begin_session(Recipe recipe, SessionRow row, std::int64_t max_requests);
   Result<std::shared_ptr<Session>> open_session(Recipe recipe, SessionRow row, std::int64_t max_requests);
 
@@ -140,6 +147,8 @@ class Runtime::Impl {
   std::atomic<std::int64_t> last_swap_us{0};
   std::atomic<bool> server_moving{false};
 
+  // Held while the server or the session behind its address is brought up or moved, on loader and command thread. Before `mu`.
+  Mutex server_mu;
   mutable Mutex mu;
   CondVar changed;
   EnginePhase phase SLUICE_GUARDED_BY(mu) = EnginePhase::kLoading;
@@ -150,7 +159,7 @@ class Runtime::Impl {
   std::string own_url SLUICE_GUARDED_BY(mu);  // the same server for the session's stream
   std::string server_error SLUICE_GUARDED_BY(mu);
   TimeHistogram swap_times SLUICE_GUARDED_BY(mu);
-  std::shared_ptr<HttpServer> server SLUICE_GUARDED_BY(mu);  // set and taken away on command and loader thread only
+  std::shared_ptr<HttpServer> server SLUICE_GUARDED_BY(mu);
   std::shared_ptr<Serving> serving_ SLUICE_GUARDED_BY(mu);
   std::shared_ptr<Session> session_ SLUICE_GUARDED_BY(mu);
   std::optional<ShutOut> shut_out_ SLUICE_GUARDED_BY(mu);
@@ -160,7 +169,11 @@ class Runtime::Impl {
   std::function<void(const DriverEvent&)> on_request SLUICE_GUARDED_BY(mu);
   std::function<void(const SwapNotice&)> on_swap_notice SLUICE_GUARDED_BY(mu);
 
-  std::unique_ptr<HttpControl> control;
+  Mutex ended_mu;
+  CondVar ended;
+  int servings SLUICE_GUARDED_BY(ended_mu) = 0;  // that exist: one, but while the last user of the old one lets go
+
+  HttpControl control{*this};
   std::thread loader, commander, asker, housekeeper;
 };
 

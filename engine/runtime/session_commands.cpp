@@ -9,7 +9,9 @@
 namespace sluice {
 
 CommandOutcome Runtime::Impl::handle(StartServer& c) {
-  if (Status s = ready(); !s.ok()) return refused(std::move(s));
+  MutexLock moving(server_mu);
+  // Also while the model loads: the session comes back on the loader's thread then.
+  if (Status s = ready(); !s.ok() && !loading()) return refused(std::move(s));
   if (const auto s = session(); s && !s->row().live_only) {
     const auto row = store->session(s->row().id);
     if (row && row->state == SessionState::kRunning) {
@@ -18,33 +20,13 @@ CommandOutcome Runtime::Impl::handle(StartServer& c) {
     stop_session();  // paused: it comes back below, with the new address
   }
   if (const Status moved = move_server({c.host.empty() ? wanted_address().host : c.host, c.port}); !moved.ok()) {
-    if (!session()) resume_session();
+    if (!session() && ready().ok()) resume_session();
     return refused(moved);
   }
-  if (!session()) resume_session();
+  if (!session() && ready().ok()) resume_session();
   remember_port(wanted_address().port);
   MutexLock lock(mu);
   return accepted("Listening on " + server_url + ".");
-}
-
-// One that can't be had must not cost the address that clients know.
-Status Runtime::Impl::move_server(const Address& to) {
-  const Address from = wanted_address();
-  bool listened = false;
-  {
-    MutexLock lock(mu);
-    listened = server != nullptr;
-  }
-  start_server(to);
-  std::string error;
-  {
-    MutexLock lock(mu);
-    error = server_error;
-  }
-  if (error.empty()) return {};
-  if (listened) start_server(from);
-  MutexLock lock(mu);
-  return conflict(server ? error + " The server listens on " + server_url + " as before." : error);
 }
 
 Result<SessionParts> Runtime::Impl::session_parts(bool live_only) const {
@@ -197,7 +179,8 @@ void Runtime::Impl::try_again() {
     MutexLock lock(mu);
     listens = !server_url.empty();
   }
-  if (!listens && options.serve_http) start_server(wanted_address());
+  MutexLock moving(server_mu);
+  if (!listens && options.serve_http) (void)start_server(wanted_address());  // its failure is noted, and keeps the session out
   resume_session();
 }
 

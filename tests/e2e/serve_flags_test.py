@@ -6,8 +6,12 @@ ports, and how it stops while answers are being made.
     serve_flags_test.py SLUICE_HEADLESS MODEL.gguf RECIPE_FOLDER
 
 Standard library and the openssl program only. Exit 0 when every check passed."""
+import fcntl
 import http.client
 import json
+import os
+import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -199,6 +203,52 @@ class ServeFlagsTest(unittest.TestCase):
         status, answer = call(f"http://127.0.0.1:{EDITOR_PORTS[1]}", "/api/training/submit", event)
         self.assertEqual((status, answer["status"]), (200, "submitted"))
         self.assertEqual(server.stop(), 0)
+
+    # ---- the beginning ----
+
+    def held_model(self):
+        """A model file whose opening waits until the returned descriptor is closed: 45 s at most, says the kernel."""
+        path = self.folder / "held.gguf"
+        shutil.copy(MODEL, path)
+        signal.signal(signal.SIGIO, signal.SIG_IGN)  # tells the holder that somebody waits
+        holder = os.open(path, os.O_RDWR)
+        fcntl.fcntl(holder, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        return str(path), holder
+
+    def test_it_listens_while_the_model_loads(self):
+        model, holder = self.held_model()
+        process = subprocess.Popen([PROGRAM, "serve", "--data", str(self.folder / "ws"), "--model", model, "--port", "0"],
+                                   stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(lambda: process.poll() is None and (process.kill(), process.wait()))
+        line = process.stdout.readline()
+        self.assertTrue(line.startswith("Listening on http://127.0.0.1:"), line)
+        port = line.split(";")[0].rsplit(":", 1)[1]
+        connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=120)
+        self.addCleanup(connection.close)
+
+        def ask(method, path, body=None):
+            connection.request(method, path, body and json.dumps(body), {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            return answer.status, answer.headers, json.loads(answer.read())
+
+        prompt = {"prompt": "Hello", "max_tokens": 4}
+        status, headers, answer = ask("GET", "/health")
+        self.assertEqual((status, answer), (503, {"status": "loading"}))
+        status, headers, answer = ask("POST", "/v1/completions", prompt)
+        self.assertEqual((status, answer["error"]["code"], answer["error"]["type"]), (503, "model_loading", "unavailable_error"))
+        self.assertGreaterEqual(int(headers["Retry-After"]), 1)
+        # Another program on the same port is told so.
+        other = subprocess.run([PROGRAM, "serve", "--data", str(self.folder / "other"), "--model", MODEL, "--port", port],
+                               capture_output=True, text=True, timeout=60)
+        self.assertEqual((other.returncode, other.stdout), (1, ""))
+        self.assertIn(f"Port {port} is in use", other.stderr)
+        os.close(holder)
+        self.assertTrue(process.stdout.readline().startswith("Serving "))
+        self.assertEqual(ask("GET", "/health")[0], 200)
+        self.assertEqual(ask("POST", "/v1/completions", prompt)[0], 200)
+        process.terminate()
+        self.assertEqual(process.wait(60), 0)
 
     # ---- the end ----
 

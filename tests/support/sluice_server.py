@@ -36,6 +36,8 @@ class Server:
         if stderr == subprocess.PIPE:
             threading.Thread(target=self._drain, daemon=True).start()
         line = self.process.stdout.readline()
+        while line.startswith("Listening on "):  # said where loading takes a while
+            line = self.process.stdout.readline()
         if not line.startswith("Serving ") or " on http" not in line:
             try:
                 code = self.process.wait(30)

@@ -215,8 +215,10 @@ void StartPage::showState(const EngineState* state) {
   m_model->setEnabled(state && !runs && !paused);
   m_url = state ? QString::fromStdString(state->server_url) : QString();
   const QString problem = state ? QString::fromStdString(state->server_error) : QString();
-  m_serverLine->setText(!m_url.isEmpty() ? tr("Listening on %1 (OpenAI routes; any OpenAI client works).").arg(m_url)
-                        : !problem.isEmpty() ? problem : tr("The server starts when the model is loaded."));
+  const bool loading = state && state->phase == EnginePhase::kLoading;
+  m_serverLine->setText(!m_url.isEmpty() && loading ? tr("Listening on %1; requests are told to come again until the model is loaded.").arg(m_url)
+                        : !m_url.isEmpty() ? tr("Listening on %1 (OpenAI routes; any OpenAI client works).").arg(m_url)
+                        : !problem.isEmpty() ? problem : tr("The server starts with the model."));
   m_snippet->setText(clientSnippet());
   m_copy->setVisible(!m_url.isEmpty());
   m_port->setVisible(!problem.isEmpty());

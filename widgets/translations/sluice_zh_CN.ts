@@ -1759,8 +1759,12 @@ Every answer and verdict is saved. A session that runs now can be resumed at the
             <translation>正在 %1 监听(OpenAI 路由;任何 OpenAI 客户端都可用)。</translation>
         </message>
         <message>
-            <source>The server starts when the model is loaded.</source>
-            <translation>模型加载后服务器启动。</translation>
+            <source>Listening on %1; requests are told to come again until the model is loaded.</source>
+            <translation>正在 %1 监听;模型加载完之前,请求会被告知稍后再来。</translation>
+        </message>
+        <message>
+            <source>The server starts with the model.</source>
+            <translation>服务器随模型一起启动。</translation>
         </message>
         <message>
             <source>End it</source>

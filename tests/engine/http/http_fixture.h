@@ -49,7 +49,9 @@ class Shared {
 
 class FakeControl : public Control {
  public:
-  FakeControl(Store& store, Engine& engine) : store_(store), engine_(engine) {}
+  FakeControl(Store& store, Engine& engine, std::shared_ptr<CompletionService> service) : store_(store), engine_(engine) {
+    service_.set(std::move(service));
+  }
 
   ServingPhase phase() const override {
     if (phase_.load() != ServingPhase::kReady) return phase_.load();
@@ -61,6 +63,7 @@ class FakeControl : public Control {
     }
     return ServingPhase::kStopping;
   }
+  std::shared_ptr<CompletionService> service() const override { return service_.get(); }
   std::vector<ServedModel> models() const override {
     return {{"brief", "fake", store_.serving_version(), "serving", 1}, {"fake", "", kBaseVersion, "serving", 1},
             {"dir/other", "fake", kBaseVersion, "retired", 1}, {"any", "fake", store_.serving_version(), "serving", 1, true}};
@@ -146,6 +149,7 @@ class FakeControl : public Control {
   std::shared_ptr<EventHub> hub_ = std::make_shared<EventHub>(8);
   std::atomic<ServingPhase> phase_{ServingPhase::kReady};
   std::function<void()> before_decide_;  // set before the server is asked
+  Shared<std::shared_ptr<CompletionService>> service_;
   Shared<SessionId> session_;
   Shared<std::optional<std::array<std::string, 3>>> fim_markers_;
   Shared<std::optional<SamplingDefaults>> sampling_defaults_;
@@ -165,14 +169,14 @@ class HttpTest : public ::testing::Test {
     slots_ = std::make_unique<AdapterSlots>(model_->adapter_loader(),
                                             [this](VersionId v) { return store_->adapter_folder(v); });
     engine_ = std::make_unique<Engine>(model_, *slots_, engine_options, log_);
-    service_ = std::make_unique<CompletionService>(
+    service_ = std::make_shared<CompletionService>(
         *engine_, tokenizer_, template_, &*store_,
         [](VersionId v) { return v == kBaseVersion ? "base" : "brief@" + std::to_string(v.value); }, Clock::system());
-    control_ = std::make_unique<FakeControl>(*store_, *engine_);
+    control_ = std::make_unique<FakeControl>(*store_, *engine_, service_);
     store_->add_listener([hub = control_->hub_](const StoreEvent& event) { hub->push(event); });
     SessionRow row;
     control_->session_.set(store_->add_session(row).value());
-    auto server = HttpServer::start(options, *service_, *store_, *control_, log_);
+    auto server = HttpServer::start(options, *store_, *control_, log_);
     ASSERT_TRUE(server.ok()) << server.status().message();
     server_ = std::move(server).value();
     client_ = HttpClient::create(server_->url()).value();
@@ -361,7 +365,7 @@ class HttpTest : public ::testing::Test {
   std::shared_ptr<const FakeModel> model_;
   std::unique_ptr<AdapterSlots> slots_;
   std::unique_ptr<Engine> engine_;
-  std::unique_ptr<CompletionService> service_;
+  std::shared_ptr<CompletionService> service_;
   std::unique_ptr<FakeControl> control_;
   std::unique_ptr<HttpServer> server_;
   std::unique_ptr<HttpClient> client_;

@@ -140,21 +140,21 @@ TEST_F(HttpTest, BusyPortAndOpenAddressesAreRefused) {
   start();
   HttpServerOptions options;
   options.port = server_->port();
-  const auto second = HttpServer::start(options, *service_, *store_, *control_, log_);
+  const auto second = HttpServer::start(options, *store_, *control_, log_);
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.code(), Code::kConflict);
   EXPECT_THAT(second.status().message(), HasSubstr("Port " + std::to_string(server_->port()) + " is in use by another program"));
   options.port = 0;
   options.host = "0.0.0.0";
-  EXPECT_EQ(HttpServer::start(options, *service_, *store_, *control_, log_).code(), Code::kInvalidArgument);
+  EXPECT_EQ(HttpServer::start(options, *store_, *control_, log_).code(), Code::kInvalidArgument);
   options.api_keys = {"k"};
-  EXPECT_EQ(HttpServer::start(options, *service_, *store_, *control_, log_).code(), Code::kInvalidArgument);
+  EXPECT_EQ(HttpServer::start(options, *store_, *control_, log_).code(), Code::kInvalidArgument);
   options.host = "203.0.113.77";
   options.behind_proxy = true;
-  EXPECT_EQ(HttpServer::start(options, *service_, *store_, *control_, log_).code(), Code::kInvalidArgument);
+  EXPECT_EQ(HttpServer::start(options, *store_, *control_, log_).code(), Code::kInvalidArgument);
   options.host = "127.0.0.1";
   options.port = 70000;
-  EXPECT_EQ(HttpServer::start(options, *service_, *store_, *control_, log_).code(), Code::kInvalidArgument);
+  EXPECT_EQ(HttpServer::start(options, *store_, *control_, log_).code(), Code::kInvalidArgument);
 }
 
 TEST_F(HttpTest, LeavingFreesTheSlot) {

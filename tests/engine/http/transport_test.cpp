@@ -221,9 +221,9 @@ TEST_F(TransportTest, PagesOfAllowedOriginsMayUseClientRoutes) {
   EXPECT_EQ(get("/sluice/v1/status", {{"Origin", "https://app.example"}, {"x-api-key", "full"}}).header("Access-Control-Allow-Origin"), "");
   EXPECT_EQ(get("/sluice/v1/status", {{"Origin", "null"}, {"x-api-key", "full"}}).code(), "origin_not_allowed");
   options.cors_origins = {"app.example"};
-  EXPECT_EQ(HttpServer::start(options, *service_, *store_, *control_, log_).code(), Code::kInvalidArgument);
+  EXPECT_EQ(HttpServer::start(options, *store_, *control_, log_).code(), Code::kInvalidArgument);
   options.cors_origins = {"https://app.example/"};
-  EXPECT_EQ(HttpServer::start(options, *service_, *store_, *control_, log_).code(), Code::kInvalidArgument);
+  EXPECT_EQ(HttpServer::start(options, *store_, *control_, log_).code(), Code::kInvalidArgument);
 }
 
 TEST_F(TransportTest, FurtherHostNamesAreAllowedByName) {
@@ -243,9 +243,9 @@ TEST_F(TransportTest, MorePortsServeTheSameRoutes) {
   EXPECT_EQ(get("/health").status, 200);
   options.port = 0;
   options.editor_ports = {server_->port()};
-  EXPECT_EQ(HttpServer::start(options, *service_, *store_, *control_, log_).code(), Code::kConflict);
+  EXPECT_EQ(HttpServer::start(options, *store_, *control_, log_).code(), Code::kConflict);
   options.editor_ports = {70'000};
-  EXPECT_EQ(HttpServer::start(options, *service_, *store_, *control_, log_).code(), Code::kInvalidArgument);
+  EXPECT_EQ(HttpServer::start(options, *store_, *control_, log_).code(), Code::kInvalidArgument);
 }
 
 TEST_F(TransportTest, WaitIdleKnowsOfOpenAnswers) {
@@ -350,14 +350,14 @@ TEST_F(TlsTest, UnusableCertificatesAreNamed) {
   HttpServerOptions options;
   options.port = 0;
   options.tls_certificate = certificate_;
-  EXPECT_EQ(HttpServer::start(options, *service_, *store_, *control_, log_).code(), Code::kInvalidArgument);
+  EXPECT_EQ(HttpServer::start(options, *store_, *control_, log_).code(), Code::kInvalidArgument);
   options.tls_key = folder_.path() + "/none.pem";
-  auto refused = HttpServer::start(options, *service_, *store_, *control_, log_);
+  auto refused = HttpServer::start(options, *store_, *control_, log_);
   EXPECT_THAT(refused.status().message(), HasSubstr("none.pem"));
   options.tls_certificate = folder_.path() + "/rubbish.pem";
   std::ofstream(options.tls_certificate) << "rubbish";
   options.tls_key = key_;
-  refused = HttpServer::start(options, *service_, *store_, *control_, log_);
+  refused = HttpServer::start(options, *store_, *control_, log_);
   EXPECT_EQ(refused.code(), Code::kInvalidArgument);
   EXPECT_THAT(refused.status().message(), HasSubstr("rubbish.pem"));
 }
@@ -369,12 +369,12 @@ TEST_F(TlsTest, BeyondLoopbackTlsStandsInForTheProxy) {
   options.host = "0.0.0.0";
   options.port = 0;
   options.api_keys = {"k"};
-  EXPECT_EQ(HttpServer::start(options, *service_, *store_, *control_, log_).code(), Code::kInvalidArgument);
+  EXPECT_EQ(HttpServer::start(options, *store_, *control_, log_).code(), Code::kInvalidArgument);
   options.tls_certificate = certificate_;
   options.tls_key = key_;
-  EXPECT_TRUE(HttpServer::start(options, *service_, *store_, *control_, log_).ok());
+  EXPECT_TRUE(HttpServer::start(options, *store_, *control_, log_).ok());
   options.api_keys.clear();
-  EXPECT_EQ(HttpServer::start(options, *service_, *store_, *control_, log_).code(), Code::kInvalidArgument);
+  EXPECT_EQ(HttpServer::start(options, *store_, *control_, log_).code(), Code::kInvalidArgument);
 }
 
 }  // namespace
