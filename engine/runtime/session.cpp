@@ -259,19 +259,19 @@ void Session::leave_plateau() {
     MutexLock lock(mu_);
     if (paused_ || learning_frozen_) return;
   }
-  if (trainer_->status().state != TrainerState::kAtBound) plateau_told_ = false;
+  if (trainer_->status().state != TrainerState::kAtBound) asks_ = false;
   // Looked at before and after the gate: a verdict that came between the looks is still in the trainer's queue.
   const auto at_bound = [this] {
     return trainer_->wait_idle(Clock::system().steady()) && trainer_->status().state == TrainerState::kAtBound;
   };
   if (!at_bound() || !evaluator_->wait_idle(Clock::system().steady()) || !at_bound()) return;
-  if (std::exchange(plateau_told_, !parts_.discard_at_bound)) return;
+  if (asks_.exchange(!parts_.discard_at_bound)) return;
   const auto notice = [this](const std::string& what) {
     if (!callbacks_.on_notice) return;
     callbacks_.on_notice("The gate proved none of the candidates of " + std::to_string(recipe_.learn.max_ahead) + " steps: " + what, "");
   };
   if (!parts_.discard_at_bound) {
-    notice("training waits until you promote or reject one by hand.");
+    notice("training waits until you promote or reject one by hand, let it train on, or discard what was learnt since.");
   } else if (const VersionId held = trainer_->status().head_version; held_for_harm(held)) {
     notice("v" + std::to_string(held.value) + ", which gains but loses too much of the protected metric, is tried again at half "
            "strength.");
@@ -280,6 +280,30 @@ void Session::leave_plateau() {
     notice("the head goes back to the version in service.");
     trainer_->discard();
   }
+}
+
+Result<int> Session::train_on() {
+  SLUICE_RETURN_IF_ERROR(check_asks());
+  trainer_->extend(recipe_.learn.max_ahead);
+  asks_ = false;
+  return recipe_.learn.max_ahead;
+}
+
+Status Session::discard_training() {
+  SLUICE_RETURN_IF_ERROR(check_asks());
+  trainer_->discard();
+  asks_ = false;
+  return {};
+}
+
+Status Session::check_asks() const {
+  bool stands = false;
+  {
+    MutexLock lock(mu_);
+    stands = paused_ || learning_frozen_;
+  }
+  if (!stands && asks_ && trainer_->status().state == TrainerState::kAtBound) return {};
+  return conflict("Training does not wait for an answer now: it only does ahead of the gate, with nothing left to measure.");
 }
 
 // Was the gain of this version proven, and only the protected metric in the way? A half that still harms is halved again:
