@@ -228,6 +228,10 @@ int demo(const Args& args, Log& log) {
     return fail(conflict("Learning is frozen in this workspace: unfreeze it first (POST /sluice/v1/decisions, or F9 in the "
                          "workbench), or give another --data."));
   }
+  if (const auto now = runtime.snapshot(); now->serving != kBaseVersion) {
+    std::printf("%s of an earlier run serves: this run starts from it, and its curve where that one ended. To see it learn from "
+                "nothing, roll back to the base or give another --data.\n", now->serving_name.c_str());
+  }
   report.skip_to_now(runtime.store());
   runtime.on_request([&report](const DriverEvent& event) { report.request(event); });
   runtime.on_swap([&report](const SwapNotice& notice) { report.swap(notice); });

@@ -27,6 +27,7 @@
 #include "shell/command_palette.h"
 #include "shell/format.h"
 #include "shell/info_bar.h"
+#include "shell/user_name.h"
 #include "shell/words.h"
 #include "start/start_page.h"
 #include "timeline/timeline_page.h"
@@ -36,10 +37,23 @@ namespace {
 
 using Severity = InfoBar::Severity;
 constexpr int kLayoutVersion = 1;  // of docks and tool bars: another number forgets what was saved
+constexpr int kNamed = 4;          // held versions named in one line
 
 void bringForward(QDockWidget* dock) {
   dock->show();
   dock->raise();
+}
+
+// What a session that waits for an answer says; empty while it goes on.
+QString plateauText(const EngineState& s) {
+  if (!s.session || !s.train.asks) return {};
+  const auto& held = s.gate.held;
+  if (held.empty()) return MainWindow::tr("Training waits for you: it is %n step(s) ahead of what serves, and the gate has nothing left to measure.", nullptr, static_cast<int>(s.train.steps_ahead));
+  QStringList names;
+  for (std::size_t i = held.size() > kNamed ? held.size() - kNamed : 0; i < held.size(); ++i) names << versionText(held[i].value);
+  return MainWindow::tr("Training waits for you: the gate could not decide on %n candidate(s), which are held (%1), and has nothing left to "
+                        "measure. Promote or reject by hand, train on to the next candidate, or discard what was learnt since %2.", nullptr, static_cast<int>(held.size()))
+      .arg((held.size() > kNamed ? QStringLiteral("… ") : QString()) + names.join(MainWindow::tr(", ")), adapterText(s.serving_name));
 }
 
 }  // namespace
@@ -76,6 +90,7 @@ MainWindow::MainWindow(QWidget* parent)
   connect(m_start, &StartPage::endRequested, this, [this] { send(EndSession{}, tr("Ending the session …")); });
   connect(m_start, &StartPage::modelRequested, this, &MainWindow::chooseModel);
   connect(m_start, &StartPage::portRequested, this, &MainWindow::choosePort);
+  connect(m_start, &StartPage::baseRequested, this, &MainWindow::rollBackToBase);
   connect(m_start, &StartPage::workspaceRequested, this, [this](const QString& folder) {
     if (folder.isEmpty()) chooseWorkspace();
     else Q_EMIT workspaceRequested(folder);
@@ -146,6 +161,7 @@ void MainWindow::buildActions() {
   });
   act("model", file, tr("Use &model …"), QKeySequence(), [this] { chooseModel(); });
   act("port", file, tr("Choose &port …"), QKeySequence(), [this] { choosePort(); });
+  act("name", file, tr("Your &name …"), QKeySequence(), [this] { chooseName(); });
   act("csv", file, tr("Export &curves …"), QKeySequence(), [this] { exportCurves(); });
   act("quit", file, tr("&Quit"), QKeySequence(Qt::CTRL | Qt::Key_Q), [this] { close(); });
 }
@@ -176,6 +192,7 @@ void MainWindow::buildModeBar() {
 
 void MainWindow::setEngine(std::unique_ptr<EngineApi> api) {
   m_bridge = std::make_unique<EngineBridge>(std::move(api));
+  m_bridge->setUser(userName());
   buildPages();
   connectPages();
   restoreLayout();
@@ -311,20 +328,37 @@ void MainWindow::showState() {
 // What stands until it is over. The state is read several times a second, and a notice is made when its text changes only: its
 // text can be selected, one that was dismissed stays away, and one that no longer holds goes.
 void MainWindow::showStanding(const EngineState& s) {
-  const auto news = [this](const char* id, QString& last, const std::string& text) {
-    QString now = QString::fromStdString(text);
-    if (now == last) return false;
-    last = std::move(now);
+  const auto news = [this](const char* id, QString& last, const QString& text) {
+    if (text == last) return false;
+    last = text;
     if (last.isEmpty()) m_info->dismiss(QString::fromLatin1(id));
     return !last.isEmpty();
   };
-  if (news("server", m_lastServerError, s.server_error)) {
-    m_info->show(QStringLiteral("server"), Severity::kWarning, m_lastServerError, tr("Choose port …"), [this] { choosePort(); });
+  if (news("server", m_lastServerError, QString::fromStdString(s.server_error))) {
+    m_info->show(QStringLiteral("server"), Severity::kWarning, m_lastServerError, {{tr("Choose port …"), [this] { choosePort(); }}});
   }
-  if (news("brake", m_lastBrake, s.train.brake)) {
-    m_info->show(QStringLiteral("brake"), Severity::kWarning, tr("Training stopped: %1").arg(m_lastBrake), tr("Go on"), [this] { send(ResumeSession{}, tr("Resuming …")); });
+  if (news("brake", m_lastBrake, QString::fromStdString(s.train.brake))) {
+    m_info->show(QStringLiteral("brake"), Severity::kWarning, tr("Training stopped: %1").arg(m_lastBrake),
+                 {{tr("Go on"), [this] { send(ResumeSession{}, tr("Resuming …")); }}});
   }
-  if (news("store", m_lastStoreError, s.store_error)) m_info->show(QStringLiteral("store"), Severity::kError, m_lastStoreError);
+  if (news("plateau", m_lastPlateau, plateauText(s))) showPlateau(s);
+  if (news("store", m_lastStoreError, QString::fromStdString(s.store_error))) m_info->show(QStringLiteral("store"), Severity::kError, m_lastStoreError);
+}
+
+// The gate decided on nothing of what was learnt: nothing goes on until someone answers (gate.md §4).
+void MainWindow::showPlateau(const EngineState& s) {
+  std::vector<InfoBar::Action> actions;
+  if (!s.gate.held.empty()) {
+    const qint64 newest = s.gate.held.back().value;
+    // The card has the sentence, the numbers, and the two buttons with the reason that they need.
+    actions.push_back({tr("Decide on %1 …").arg(versionText(newest)), [this, newest] {
+      setMode(Mode::kOperate);
+      m_gate->showHeldCard(VersionId(newest));
+    }, true});
+  }
+  actions.push_back({tr("Train on"), [this] { send(TrainOn{}, tr("Training on …")); }});
+  actions.push_back({tr("Discard the steps"), [this] { send(DiscardTraining{}, tr("Discarding …")); }});
+  m_info->show(QStringLiteral("plateau"), Severity::kWarning, m_lastPlateau, std::move(actions));
 }
 
 void MainWindow::updateActions() {
@@ -334,7 +368,7 @@ void MainWindow::updateActions() {
   const bool paused = open && s->session->state == SessionState::kPaused;
   const QString noEngine = tr("The model is not loaded yet.");
   const QString noSession = tr("No session runs.");
-  for (const char* id : {"operate", "inspect", "label", "log", "sessions", "csv"}) m_actions->setReason(QString::fromLatin1(id), m_bridge ? QString() : tr("No workspace is open."));
+  for (const char* id : {"operate", "inspect", "label", "log", "sessions", "csv", "name"}) m_actions->setReason(QString::fromLatin1(id), m_bridge ? QString() : tr("No workspace is open."));
   for (const char* id : {"demo", "new"}) m_actions->setReason(QString::fromLatin1(id), !ready ? noEngine : open ? tr("A session is open already: end it first.") : QString());
   for (const char* id : {"pause", "end"}) m_actions->setReason(QString::fromLatin1(id), open ? QString() : noSession);
   for (const char* id : {"freeze", "base", "rollback"}) m_actions->setReason(QString::fromLatin1(id), ready ? QString() : noEngine);

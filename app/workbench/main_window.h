@@ -71,14 +71,18 @@ class MainWindow : public QMainWindow {
   void connectPages();
   void showState();
   void showStanding(const EngineState& state);
+  void showPlateau(const EngineState& state);
   void updateActions();
   void send(const Command& command, const QString& doing);
   void startDemo();
+  void tellStart(const QString& serves);
+  void rollBackToBase();
   void newSession();
   void chooseModel();
   Q_INVOKABLE void loadIfItFits(const QString& path);
   void chooseWorkspace();
   void choosePort();
+  void chooseName();
   void freezeServing();
   void serveBaseAndFreeze();
   void exportVersion(qint64 version);
@@ -108,7 +112,7 @@ class MainWindow : public QMainWindow {
   Mode m_mode = Mode::kStart;
   bool m_demoPending = false;
   QString m_demoRecipe = QStringLiteral("be-brief");
-  QString m_lastServerError, m_lastBrake, m_lastStoreError;  // as the notices tell them
+  QString m_lastServerError, m_lastBrake, m_lastPlateau, m_lastStoreError;  // as the notices tell them
   std::thread m_closer;      // waits for the engine while the window says goodbye
   bool m_closing = false;
   bool m_closed = false;

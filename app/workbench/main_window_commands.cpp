@@ -21,9 +21,11 @@
 #include "shell/actions.h"
 #include "shell/format.h"
 #include "shell/info_bar.h"
-#include "shell/job.h"
 #include "shell/outcome_text.h"
+#include "shell/user_name.h"
+#include "shell/words.h"
 #include "start/start_page.h"
+#include "timeline/timeline_page.h"
 #include "workbench/main_window.h"
 
 namespace sluice::gui {
@@ -40,16 +42,31 @@ QFileDialog* makeFileDialog(QWidget* parent, const QString& title, QFileDialog::
   return dialog;
 }
 
+QString fitText(const ModelFit& fit) {
+  const QString needs = bytesText(fit.needed_bytes);
+  if (fit.free_bytes == 0) return MainWindow::tr("This model needs %1.").arg(needs);
+  return MainWindow::tr("This model needs %1; %2 are free.").arg(needs, bytesText(fit.free_bytes));
+}
+
 }  // namespace
 
 void MainWindow::send(const Command& command, const QString& doing) {
   if (!m_bridge || m_closing) return;
   statusBar()->showMessage(doing);
-  m_bridge->submit(command, this, [this, command](const CommandOutcome& outcome) {
+  const QString serves = m_bridge->state().serving == kBaseVersion ? QString() : adapterText(m_bridge->state().serving_name);
+  m_bridge->submit(command, this, [this, command, serves](const CommandOutcome& outcome) {
     statusBar()->clearMessage();
     if (!outcome.ok() && std::holds_alternative<ResumeSession>(command)) {
       m_info->dismiss(QStringLiteral("brake"));
       m_lastBrake.clear();  // a brake that still holds is told again, with the way on
+    } else if (!outcome.ok() && (std::holds_alternative<TrainOn>(command) || std::holds_alternative<DiscardTraining>(command))) {
+      m_lastPlateau.clear();  // as is a question without an answer
+    } else if (!outcome.ok()) {
+      // Only said, below.
+    } else if (std::holds_alternative<StartSession>(command)) {
+      tellStart(serves);
+    } else if (std::holds_alternative<EndSession>(command)) {
+      m_info->dismiss(QStringLiteral("startsFrom"));
     }
     m_info->show(QStringLiteral("command"), outcome.ok() ? Severity::kInformation : Severity::kWarning,
                  outcomeText(command, outcome, m_bridge->state()));
@@ -71,9 +88,26 @@ void MainWindow::startDemo() {
   });
 }
 
+// A curve that starts high needs its reason: `serves` is what the session starts from, empty for the base.
+void MainWindow::tellStart(const QString& serves) {
+  m_info->dismiss(QStringLiteral("startsFrom"));
+  if (serves.isEmpty()) return;
+  m_info->show(QStringLiteral("startsFrom"), Severity::kNotice,
+               tr("%1 of an earlier run serves: this run starts from it, and its curve where that one ended. To see it learn from nothing, "
+                  "roll back to the base or open a new workspace.").arg(serves),
+               {{tr("Roll back to the base …"), [this] { rollBackToBase(); }, true}});
+}
+
+void MainWindow::rollBackToBase() {
+  m_timeline->select(kBaseVersion);
+  m_timeline->rollBack();
+}
+
 void MainWindow::newSession() {
-  auto* dialog = new SessionDialog(m_bridge->api().recipes(), this);
+  auto* dialog = new SessionDialog(this);
   dialog->setAttribute(Qt::WA_DeleteOnClose);
+  m_bridge->job(dialog, [](const EngineApi& api) { return api.recipes(); },
+                [dialog](const std::vector<RecipeSummary>& recipes) { dialog->setRecipes(recipes); });
   connect(dialog, &QDialog::accepted, this, [this, dialog] {
     setMode(Mode::kOperate);
     send(dialog->command(), tr("Starting the session …"));
@@ -90,10 +124,10 @@ void MainWindow::chooseModel() {
 
 void MainWindow::loadIfItFits(const QString& path) {
   m_start->showModelFit(tr("Reading the header of %1 …").arg(path));
-  const auto work = [api = &m_bridge->api(), path] { return api->model_fit(path.toStdString()); };
-  runJob(this, work, [this, path](const Result<ModelFit>& fit) {
+  const auto work = [path](const EngineApi& api) { return api.model_fit(path.toStdString()); };
+  m_bridge->job(this, work, [this, path](const Result<ModelFit>& fit) {
     if (m_closing) return;
-    const QString text = QString::fromStdString(fit.ok() ? fit->text : fit.status().message());
+    const QString text = fit.ok() ? fitText(*fit) : QString::fromStdString(fit.status().message());
     const bool fits = fit.ok() && fit->fits;
     m_start->showModelFit(fits ? text : tr("%1 Nothing was loaded.").arg(text));
     if (fits) send(LoadModel{path.toStdString()}, tr("Loading %1 …").arg(path));
@@ -119,20 +153,38 @@ void MainWindow::choosePort() {
   dialog->open();
 }
 
+void MainWindow::chooseName() {
+  auto* dialog = new QInputDialog(this);
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setObjectName(QStringLiteral("nameDialog"));
+  dialog->setWindowTitle(tr("Your name"));
+  dialog->setLabelText(tr("Your decisions and labels are kept with this name (empty = your login name):"));
+  dialog->setInputMode(QInputDialog::TextInput);
+  dialog->setTextValue(QString::fromStdString(m_bridge->user()));
+  connect(dialog, &QInputDialog::textValueSelected, this, [this](const QString& name) {
+    const QString chosen = name.trimmed();
+    setUserName(chosen);
+    m_bridge->setUser(chosen.isEmpty() ? loginName() : chosen);
+  });
+  dialog->open();
+}
+
 void MainWindow::freezeServing() {
   const bool frozen = m_bridge->state().frozen;
-  send(Decide{frozen ? "unfreeze" : "freeze", VersionId(), "operator", frozen ? "unfrozen in the workbench" : "frozen in the workbench"},
-       frozen ? tr("Unfreezing …") : tr("Freezing …"));
+  const QString note = frozen ? tr("unfrozen in the workbench") : tr("frozen in the workbench");
+  send(Decide{frozen ? "unfreeze" : "freeze", VersionId(), m_bridge->user(), note.toStdString()}, frozen ? tr("Unfreezing …") : tr("Freezing …"));
 }
 
 void MainWindow::serveBaseAndFreeze() {
-  send(ServeBaseAndFreeze{"operator", "base served and learning frozen in the workbench"}, tr("Going back to the base …"));
+  send(ServeBaseAndFreeze{m_bridge->user(), tr("base served and learning frozen in the workbench").toStdString()}, tr("Going back to the base …"));
 }
 
 void MainWindow::offerUndo(const QString& text, qint64 now, qint64 before) {
-  m_info->show(QStringLiteral("rollback"), Severity::kNotice, text, tr("Undo (serve %1)").arg(versionText(before)), [this, now, before] {
-    send(Decide{"rollback", VersionId(before), "operator", tr("Undo of the roll-back to %1").arg(versionText(now)).toStdString()}, tr("Undoing …"));
-  });
+  m_info->dismiss(QStringLiteral("startsFrom"));
+  const auto undo = [this, now, before] {
+    send(Decide{"rollback", VersionId(before), m_bridge->user(), tr("Undo of the roll-back to %1").arg(versionText(now)).toStdString()}, tr("Undoing …"));
+  };
+  m_info->show(QStringLiteral("rollback"), Severity::kNotice, text, {{tr("Undo (serve %1)").arg(versionText(before)), undo}});
 }
 
 void MainWindow::exportVersion(qint64 version) {

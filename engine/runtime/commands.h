@@ -29,6 +29,10 @@ struct StartSession {
 struct PauseSession {};
 struct ResumeSession {};
 struct EndSession {};
+// Where training waits for an answer at max_ahead (TrainProgress::asks; gate.md §4): as many steps again, or the head goes
+// back to the version in service. Refused where it does not wait.
+struct TrainOn {};
+struct DiscardTraining {};
 
 struct PutGateSettings {
   std::string settings_json;                    // whole settings
@@ -63,8 +67,8 @@ struct Ask {
 
 struct ExportAdapter { VersionId version; std::string folder; };
 
-using Command = std::variant<LoadModel, StartServer, StartSession, PauseSession, ResumeSession, EndSession, PutGateSettings,
-                             Decide, ServeBaseAndFreeze, GiveLabel, TakeLabelBack, Ask, ExportAdapter>;
+using Command = std::variant<LoadModel, StartServer, StartSession, PauseSession, ResumeSession, EndSession, TrainOn,
+                             DiscardTraining, PutGateSettings, Decide, ServeBaseAndFreeze, GiveLabel, TakeLabelBack, Ask, ExportAdapter>;
 
 struct Answer {
   VersionId version;

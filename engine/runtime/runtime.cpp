@@ -92,6 +92,12 @@ Result<WhatIfSummary> Runtime::what_if(const std::string& draft_json) const {
   return summary;
 }
 
+Result<bool> Runtime::loosens(const std::string& draft_json) const {
+  SLUICE_ASSIGN_OR_RETURN(const auto stored, stored_gate_settings(*impl_->store));
+  SLUICE_ASSIGN_OR_RETURN(const GateSettings draft, gate_settings_from_json(draft_json, stored.settings));
+  return sluice::loosens(stored.settings, draft);
+}
+
 Result<ModelFit> Runtime::model_fit(const std::string& path) {
   constexpr std::int64_t kKvTokens = 16384;
   ModelFit fit;

@@ -64,7 +64,7 @@ struct WhatIfSummary {
 struct ModelFit {
   std::int64_t needed_bytes = 0, free_bytes = 0;
   bool fits = false;
-  std::string text;                    // "This model needs 0.6 GB; 20.1 GB are free."
+  std::string text;                    // for a terminal: "This model needs 0.6 GB; 20.1 GB are free."
 };
 
 class Runtime {
@@ -85,17 +85,20 @@ class Runtime {
   // submit() and wait: for programs without a window.
   CommandOutcome run(Command command);
 
-  // Reads only; Store's writes are for the engine. Rows may be read from any thread.
+  // Reads only; Store's writes are for the engine. Rows may be read from any thread; the disk may keep it waiting.
   const Store& store() const;
   // Commit events (ids only), on the writer's thread. For the runtime's life.
   void add_listener(StoreListener listener);
 
+  // Reads and parses the recipe files: for a job thread.
   std::vector<RecipeSummary> recipes() const;
-  // The gate settings in force as JSON text, with their settings id.
+  // The gate settings in force as JSON text, with their settings id. Reads the store: for a job thread.
   std::string gate_settings_json(SettingsId* id = nullptr) const;
   // Replays stored decisions under a draft (pure; for a job thread).
   Result<WhatIfSummary> what_if(const std::string& draft_json) const;
-  // Does a model file fit in memory? Reads its header only.
+  // Whether a draft lets anything through that the settings in force would not. Reads the store: for a job thread.
+  Result<bool> loosens(const std::string& draft_json) const;
+  // Does a model file fit in memory? Reads its header only, for a job thread.
   static Result<ModelFit> model_fit(const std::string& path);
   static std::string bundled_model_path();  // "" when it was not found
   static std::string default_data_folder(const std::string& workspace_name);

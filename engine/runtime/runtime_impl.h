@@ -101,6 +101,8 @@ class Runtime::Impl {
   CommandOutcome handle(PauseSession& c);
   CommandOutcome handle(ResumeSession& c);
   CommandOutcome handle(EndSession& c);
+  CommandOutcome handle(TrainOn& c);
+  CommandOutcome handle(DiscardTraining& c);
   CommandOutcome handle(PutGateSettings& c);
   CommandOutcome handle(Decide& c);
   CommandOutcome handle(ServeBaseAndFreeze& c);

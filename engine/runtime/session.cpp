@@ -267,16 +267,16 @@ void Session::leave_plateau() {
     MutexLock lock(mu_);
     if (paused_ || learning_frozen_) return;
   }
-  if (trainer_->status().state != TrainerState::kAtBound) plateau_told_ = false;
+  if (trainer_->status().state != TrainerState::kAtBound) asks_ = false;
   // Looked at before and after the gate: a verdict that came between the looks is still in the trainer's queue.
   const auto at_bound = [this] {
     return trainer_->wait_idle(Clock::system().steady()) && trainer_->status().state == TrainerState::kAtBound;
   };
   if (!at_bound() || !evaluator_->wait_idle(Clock::system().steady()) || !at_bound()) return;
-  if (std::exchange(plateau_told_, !parts_.discard_at_bound)) return;
+  if (asks_.exchange(!parts_.discard_at_bound)) return;
   const std::string none = "The gate proved none of the candidates of " + std::to_string(recipe_.learn.max_ahead) + " steps: ";
   if (!parts_.discard_at_bound) {
-    notice(none + "training waits until you promote or reject one by hand.");
+    notice(none + "training waits until you promote or reject one by hand, let it train on, or discard what was learnt since.");
   } else if (!retry_at_half_strength()) {
     notice(none + "the head goes back to the version in service.");
     trainer_->discard();
@@ -294,6 +294,30 @@ bool Session::retry_at_half_strength() {
 
 void Session::notice(const std::string& text) {
   if (callbacks_.on_notice) callbacks_.on_notice(text, "");
+}
+
+Result<int> Session::train_on() {
+  SLUICE_RETURN_IF_ERROR(check_asks());
+  trainer_->extend(recipe_.learn.max_ahead);
+  asks_ = false;
+  return recipe_.learn.max_ahead;
+}
+
+Status Session::discard_training() {
+  SLUICE_RETURN_IF_ERROR(check_asks());
+  trainer_->discard();
+  asks_ = false;
+  return {};
+}
+
+Status Session::check_asks() const {
+  bool stands = false;
+  {
+    MutexLock lock(mu_);
+    stands = paused_ || learning_frozen_;
+  }
+  if (!stands && asks_ && trainer_->status().state == TrainerState::kAtBound) return {};
+  return conflict("Training does not wait for an answer now: it only does ahead of the gate, with nothing left to measure.");
 }
 
 // Was the gain of this version proven, and only the protected metric in the way? A half that still harms is halved again:

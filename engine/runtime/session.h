@@ -77,6 +77,11 @@ class Session {
   void freeze_learning();
   void resume_learning();
 
+  // Where training waits for an answer: `steps` more (returned) before it asks again, or the head goes back to the version in
+  // service. kConflict where it does not wait.
+  Result<int> train_on();
+  Status discard_training();
+
   void on_store_event(const StoreEvent& event);   // writer thread: quick
   void on_decision(const DecisionRow& row);       // every committed decision
 
@@ -103,6 +108,7 @@ class Session {
   void leave_plateau();
   // The head, where it is a candidate held for its harm and nobody is asked; whether it was.
   bool retry_at_half_strength();
+  Status check_asks() const;
   bool held_for_harm(VersionId version) const;
   void notice(const std::string& text);
   void finish();
@@ -122,7 +128,7 @@ class Session {
   std::unique_ptr<Driver> driver_;    // null when live only
 
   std::thread minder_;
-  bool plateau_told_ = false;  // the minder's own
+  std::atomic<bool> asks_{false};  // a plateau was told, and a person is to say how to go on
   std::atomic<bool> stopping_{false};
   std::atomic<bool> stopped_{false};
   std::atomic<bool> finished_{false};

@@ -208,4 +208,22 @@ CommandOutcome Runtime::Impl::handle(EndSession&) {
   return accepted("The session ended; " + name_of(store->serving_version()) + " serves on.");
 }
 
+CommandOutcome Runtime::Impl::handle(TrainOn&) {
+  const auto s = running_session();
+  if (!s.ok()) return refused(s.status());
+  const auto steps = (*s)->train_on();
+  if (!steps.ok()) return refused(steps.status());
+  note(LogLevel::kInfo, "session", "Training goes on by hand: up to " + std::to_string(*steps) + " more steps before it asks again.");
+  return accepted("Training goes on: up to " + std::to_string(*steps) + " more steps before it asks again.");
+}
+
+CommandOutcome Runtime::Impl::handle(DiscardTraining&) {
+  const auto s = running_session();
+  if (!s.ok()) return refused(s.status());
+  if (Status left = (*s)->discard_training(); !left.ok()) return refused(std::move(left));
+  const std::string said = "Training goes on from " + name_of(store->serving_version()) + ", which serves; what was learnt since is left.";
+  note(LogLevel::kInfo, "session", said);
+  return accepted(said);
+}
+
 }  // namespace sluice

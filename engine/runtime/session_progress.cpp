@@ -55,6 +55,7 @@ TrainProgress Session::train_progress() const {
   const auto serving = parts_.store->version(parts_.store->serving_version());
   p.steps_ahead = std::max<std::int64_t>(0, status.head_step - (serving ? serving->head_step : 0));
   p.phase = phase_of(status.state);
+  p.asks = asks_ && p.phase == TrainPhase::kAtBound;
   switch (p.phase) {
     case TrainPhase::kWaiting:
       p.doing = "waiting for " + std::to_string(p.batch_size) + " labels (" + std::to_string(p.labelled_waiting) + " here)";
@@ -104,6 +105,7 @@ GateProgress Session::gate_progress() const {
   }
   for (const VersionRow& version : parts_.store->versions()) {
     if (version.state == VersionState::kCandidate) p.waiting.push_back(version.id);
+    if (version.state == VersionState::kHeld && version.session == row_.id) p.held.push_back(version.id);
   }
   return p;
 }

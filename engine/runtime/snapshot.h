@@ -29,6 +29,7 @@ struct GateProgress {
   double lo = -1, hi = 1;            // interval of the difference, in score
   std::int64_t candidate_k = 0, incumbent_k = 0, anchor_k = 0;
   std::vector<VersionId> waiting;    // candidates in the queue
+  std::vector<VersionId> held;       // of this session, newest last: a person may promote or reject them
   std::string note;                  // why it stands still, "" when it does not
 };
 
@@ -40,6 +41,7 @@ struct TrainProgress {
   std::int64_t labelled_waiting = 0;
   std::int64_t batch_size = 0;
   double steps_per_min = 0;
+  bool asks = false;                 // at the bound, and nothing left to measure: a person decides, or TrainOn, DiscardTraining
   std::string brake;                 // "" or what stopped training, with the number
 };
 

@@ -67,6 +67,8 @@ GUI_FORBIDDEN = (
     (r"\bQDialog\b.*\bexec\(|\bdialog\w*(\.|->)exec\(|QMessageBox::(question|information|warning|critical)\(",
      "a nested event loop: use open()"),
 )
+# Reads of the engine that wait for disk or sums. Only a job has an `api` to ask (EngineBridge::job); widgets/bridge makes them.
+ENGINE_READ = re.compile(r"(?<!\bapi)(\.|->|\bRuntime::)(gate_settings_json|what_if|loosens|model_fit|recipes)\(")
 TEST_FORBIDDEN = (
     (r"\bsleep_(for|until)\s*\(|\bqWait\s*\(|\bqSleep\s*\(|(?<!\.)(?<!->)\b(u|nano)?sleep\s*\(|QThread::m?sleep",
      "tests wait for conditions, not for time"),
@@ -247,6 +249,8 @@ class Checker:
             for pattern, why in GUI_FORBIDDEN:
                 if re.search(pattern, line.code):
                     self.error(name, line.number, f"{line.code.strip()!r}: {why}")
+            if layer != "bridge" and ENGINE_READ.search(line.code):
+                self.error(name, line.number, f"{line.code.strip()!r}: reads the engine outside a job (EngineBridge::job)")
             if re.search(r"_model\.(h|cpp)$", name) and re.search(r"\bQ?(Recursive)?Mutex\b|\bstd::mutex\b", line.code):
                 self.error(name, line.number, "a model lives on the GUI thread and has no mutex")
             match = INCLUDE.match(line.text)

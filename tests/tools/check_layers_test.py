@@ -124,6 +124,13 @@ class CheckLayersTest(unittest.TestCase):
                 self.assert_finds("card.cpp:2", {"widgets/curves/card.cpp": SPDX + code + "\n"})
         self.assertEqual(self.errors({"widgets/curves/card.cpp": SPDX + "// never processEvents() here\n"}), [])
 
+    def test_engine_reads_in_the_window_are_jobs(self):
+        for code in ("m_bridge.api().recipes();", "m_api->gate_settings_json(&id);", "Runtime::model_fit(path);"):
+            for name in ("widgets/curves/card.cpp", "app/workbench/window.cpp"):
+                self.assert_finds("outside a job", {name: SPDX + code + "\n"})
+        job = "bridge.job(this, [](const EngineApi& api) { return api.recipes(); }, done);\n"
+        self.assertEqual(self.errors({"widgets/curves/card.cpp": SPDX + job}), [])
+
     def test_tests_do_not_sleep(self):
         for code in ("std::this_thread::sleep_for(1s);", "QTest::qWait(50);", "usleep(3);"):
             with self.subTest(code):

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The parts of the window that are plain functions: curves, differences, timeline, colours.
+#include <QFile>
+#include <QTranslator>
+#include <QXmlStreamReader>
 #include <QtTest>
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "bridge/series.h"
 #include "compare/diff.h"
@@ -12,10 +17,46 @@
 using namespace sluice;
 using namespace sluice::gui;
 
+// Translates straight from the file of translations, as the program does from what is made of it.
+class FileTranslator : public QTranslator {
+ public:
+  explicit FileTranslator(const QString& path) {
+    QFile file(path);
+    if (!file.open(QIODevice::ReadOnly)) return;
+    QXmlStreamReader xml(&file);
+    QString context, source;
+    while (!xml.atEnd()) {
+      if (xml.readNext() != QXmlStreamReader::StartElement) continue;
+      if (xml.name() == QLatin1String("name")) context = xml.readElementText();
+      if (xml.name() == QLatin1String("source")) source = xml.readElementText();
+      if (xml.name() == QLatin1String("translation")) texts.insert({context, source}, xml.readElementText(QXmlStreamReader::IncludeChildElements));
+    }
+  }
+  bool isEmpty() const override { return texts.isEmpty(); }
+  QString translate(const char* context, const char* source, const char*, int) const override {
+    return texts.value({QString::fromUtf8(context), QString::fromUtf8(source)});
+  }
+  QHash<std::pair<QString, QString>, QString> texts;
+};
+
 class PureTest : public QObject {
   Q_OBJECT
 
  private Q_SLOTS:
+  void whatACommandCameToIsSaidInTheLanguageOfTheUser() {
+    FileTranslator chinese(QStringLiteral(SLUICE_TRANSLATIONS "/sluice_zh_CN.ts"));
+    QVERIFY(!chinese.isEmpty());
+    QVERIFY(QCoreApplication::installTranslator(&chinese));
+    const std::vector<Command> commands{LoadModel{}, StartServer{}, StartSession{}, PauseSession{}, ResumeSession{}, EndSession{}, TrainOn{},
+                                        DiscardTraining{}, PutGateSettings{}, ServeBaseAndFreeze{}, GiveLabel{}, TakeLabelBack{}, ExportAdapter{}};
+    for (const Command& command : commands) {
+      const QString text = outcomeText(command, CommandOutcome(), EngineState());
+      const bool han = std::any_of(text.begin(), text.end(), [](QChar c) { return c.script() == QChar::Script_Han; });
+      QVERIFY2(han, qPrintable(text));
+    }
+    QCoreApplication::removeTranslator(&chinese);
+  }
+
   void envelopeKeepsExtremesInOrder() {
     std::vector<CurvePoint> points;
     for (int i = 0; i < 10000; ++i) points.push_back({static_cast<double>(i), std::sin(i * 0.01)});

@@ -65,7 +65,9 @@ class RealRuntimeTest : public QObject {
     auto* dialog = f.window.findChild<QDialog*>();
     QVERIFY(dialog);
     dialog->findChild<QCheckBox*>(QStringLiteral("liveOnly"))->setChecked(true);
-    QTest::mouseClick(dialog->findChild<QPushButton*>(QStringLiteral("start")), Qt::LeftButton);
+    auto* go = dialog->findChild<QPushButton*>(QStringLiteral("start"));
+    QTRY_VERIFY_WITH_TIMEOUT(go->isEnabled(), kWait);
+    QTest::mouseClick(go, Qt::LeftButton);
     QTRY_VERIFY_WITH_TIMEOUT(f.state().session, kWait);
     const SessionId session = f.state().session->id;
     QVERIFY(f.store().session(session)->live_only);
@@ -230,7 +232,7 @@ class RealRuntimeTest : public QObject {
     QTRY_VERIFY_WITH_TIMEOUT(!gate->draftDiffers(), kWait);
     const GateSettingsRow row = *f.store().gate_settings();
     QVERIFY(row.id > before);
-    QCOMPARE(row.who, std::string("operator"));
+    QCOMPARE(row.who, f.window.bridge()->user());
     QVERIFY2(row.settings_json.find("0.02") != std::string::npos, row.settings_json.c_str());
     QCOMPARE(gate->draftValue(QStringLiteral("alpha")), 0.02);
     // A verdict that was being written at that very moment may still carry the row before; the next one can't.
@@ -271,7 +273,7 @@ class RealRuntimeTest : public QObject {
     const DecisionRow by = f.store().decisions(0, 10'000).back();
     QCOMPARE(by.kind, std::string("manual"));
     QCOMPARE(by.verdict, Verdict::kPromote);
-    QCOMPARE(by.actor, std::string("operator"));
+    QCOMPARE(by.actor, f.window.bridge()->user());
     QCOMPARE(by.note, std::string("good enough for a test"));
     const QString name = QStringLiteral("be-brief@%1 serves").arg(f.store().serving_version().value);
     QTRY_VERIFY2_WITH_TIMEOUT(f.window.statusText().contains(name), qPrintable(f.window.statusText()), kWait);
@@ -299,7 +301,7 @@ class RealRuntimeTest : public QObject {
     }
     QCOMPARE(back.version, kBaseVersion);
     QCOMPARE(back.incumbent, promoted);
-    QCOMPARE(back.actor, std::string("operator"));
+    QCOMPARE(back.actor, f.window.bridge()->user());
     QVERIFY(!back.note.empty());
     QCOMPARE(f.store().version(promoted)->state, VersionState::kRetired);
     QTRY_VERIFY_WITH_TIMEOUT(f.window.infoBar()->has(QStringLiteral("rollback")), kWait);

@@ -56,6 +56,7 @@ class WindowStateTest : public QObject {
     FakeWindow f;
     f.window.setMode(MainWindow::Mode::kOperate);
     GatePanel* gate = f.window.gate();
+    QTRY_COMPARE(gate->draftValue(QStringLiteral("alpha")), 0.1);
     gate->setDraftValue(QStringLiteral("alpha"), 0.02);
     gate->setDraftValue(QStringLiteral("invariants.kl_base"), 2);
     GateSettingsRow row;
@@ -117,7 +118,7 @@ class WindowStateTest : public QObject {
     QTRY_COMPARE(f.window.gate()->verdictTexts().size(), 1);
     // What the engine, a recipe, a model or a client wrote is never read as markup.
     for (const char* name : {"labelPrompt", "labelStatus", "reason", "receipt", "leftHead", "rightHead", "banner", "status", "gateProgress",
-                             "whatIf", "conditions", "text", "problem", "modelLine", "sessionLine", "modelFit", "serverLine", "sessionNow"}) {
+                             "whatIf", "conditions", "text", "problem", "modelLine", "sessionLine", "modelFit", "serverLine", "startsFrom", "sessionNow"}) {
       const auto* shown = f.find<QLabel>(name);
       QVERIFY2(shown, name);
       QVERIFY2(shown->textFormat() == Qt::PlainText, name);

@@ -163,6 +163,7 @@ class WindowTest : public QObject {
     f.window.setMode(MainWindow::Mode::kOperate);
     GatePanel* gate = f.window.gate();
     QVERIFY(!gate->draftDiffers());
+    QTRY_COMPARE(gate->draftValue(QStringLiteral("alpha")), 0.1);  // what is in force
     gate->setDraftValue(QStringLiteral("alpha"), 0.02);
     QVERIFY(gate->draftDiffers());
     auto* apply = f.find<QPushButton>("applyGate");
@@ -294,9 +295,19 @@ class WindowTest : public QObject {
       s.frozen = true;
     });
     auto* banner = f.find<QLabel>("banner");
-    QTRY_VERIFY(banner->isVisible());
-    QVERIFY(banner->text().contains(QStringLiteral("paused")));
-    QVERIFY(banner->text().contains(QStringLiteral("frozen")));
+    using Mode = MainWindow::Mode;
+    for (const Mode mode : {Mode::kStart, Mode::kOperate, Mode::kInspect, Mode::kLabel}) {
+      f.window.setMode(mode);
+      QCOMPARE(f.window.mode(), mode);
+      QTRY_VERIFY(banner->isVisible());
+      QVERIFY(banner->text().contains(QStringLiteral("paused")));
+      QVERIFY(banner->text().contains(QStringLiteral("frozen")));
+    }
+    f.engine->setState([](EngineState& s) {
+      s.session->state = SessionState::kRunning;
+      s.frozen = false;
+    });
+    QTRY_VERIFY(!banner->isVisible());
   }
 
   void curvesByMinutesKeepEveryPoint() {
@@ -348,7 +359,7 @@ class WindowTest : public QObject {
     Fixture f;
     QMetaObject::invokeMethod(&f.window, "loadIfItFits", Q_ARG(QString, QStringLiteral("/models/huge.gguf")));
     auto* line = f.find<QLabel>("modelFit");
-    QTRY_VERIFY(line->text().contains(QStringLiteral("9.1 GB")));
+    QTRY_VERIFY(line->text().contains(QStringLiteral("needs 9.1 GB; 6.4 GB are free")));
     QVERIFY(line->text().contains(QStringLiteral("Nothing was loaded")));
     QVERIFY(f.engine->commandsOf<LoadModel>().empty());
   }

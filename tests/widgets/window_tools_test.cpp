@@ -15,12 +15,12 @@
 #include <QTreeWidget>
 #include <QtTest>
 
+#include "bridge/job.h"
 #include "compare/inspect_page.h"
 #include "curves/curves_page.h"
 #include "gate/gate_panel.h"
 #include "session/session_list.h"
 #include "shell/command_palette.h"
-#include "shell/job.h"
 #include "widgets/support/fake_window.h"
 
 using namespace sluice;

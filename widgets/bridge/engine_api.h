@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The engine as the bridge sees it, so that widgets can be tested on a scripted one. Every function is thread-safe and none
-// waits for the model, the gate or the network; store() reads may touch the disk and belong on the reader thread.
+// waits for the model, the gate or the network. What reads store or files belongs on the reader thread or in a job
+// (EngineBridge::job): all but snapshot(), submit() and add_listener().
 #pragma once
 
 #include <functional>
@@ -22,7 +23,7 @@ class EngineApi {
   virtual std::vector<RecipeSummary> recipes() const = 0;
   virtual std::string gate_settings_json(SettingsId* id) const = 0;
   virtual Result<WhatIfSummary> what_if(const std::string& draft_json) const = 0;
-  // Reads a file's header: for a job thread.
+  virtual Result<bool> loosens(const std::string& draft_json) const = 0;
   virtual Result<ModelFit> model_fit(const std::string& path) const = 0;
 };
 

@@ -11,6 +11,7 @@
 
 #include "bridge/engine_api.h"
 #include "bridge/inbox.h"
+#include "bridge/job.h"
 #include "bridge/store_reader.h"
 
 namespace sluice::gui {
@@ -22,7 +23,17 @@ class EngineBridge : public QObject {
   ~EngineBridge() override;
 
   const EngineState& state() const { return *m_state; }
-  EngineApi& api() { return *m_api; }  // for job threads: what_if(), recipes()
+
+  // Who works here: the actor of decisions and the labeller of labels. Never empty.
+  void setUser(const QString& name) { m_user = name.toStdString(); }
+  const std::string& user() const { return m_user; }
+
+  // The one way to the engine's reads, since they may wait for disk or sums: `work(const EngineApi&)` runs on the job pool,
+  // then `done(result)` here unless `context` died before. The pool is waited for before the engine ends.
+  template <class Owner, class Work, class Done>
+  void job(Owner* context, Work work, Done done) {
+    runJob(context, [api = m_api.get(), work = std::move(work)] { return work(static_cast<const EngineApi&>(*api)); }, std::move(done));
+  }
 
   // Sends a command. `done` runs on the GUI thread unless `context` died before. Returns the command's number.
   quint64 submit(Command command, QObject* context, std::function<void(const CommandOutcome&)> done);
@@ -71,6 +82,7 @@ class EngineBridge : public QObject {
   QTimer m_drainTimer;
   quint64 m_nextRequest = 0;
   int m_pending = 0;
+  std::string m_user = "operator";
 };
 
 }  // namespace sluice::gui

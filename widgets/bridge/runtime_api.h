@@ -20,6 +20,7 @@ class RuntimeApi final : public EngineApi {
   std::vector<RecipeSummary> recipes() const override { return runtime_->recipes(); }
   std::string gate_settings_json(SettingsId* id) const override { return runtime_->gate_settings_json(id); }
   Result<WhatIfSummary> what_if(const std::string& draft_json) const override { return runtime_->what_if(draft_json); }
+  Result<bool> loosens(const std::string& draft_json) const override { return runtime_->loosens(draft_json); }
   Result<ModelFit> model_fit(const std::string& path) const override { return Runtime::model_fit(path); }
 
  private:

@@ -254,7 +254,7 @@ void InspectPage::label(FeedbackKind kind) {
   GiveLabel command;
   command.record = m_answered;
   command.kind = kind;
-  command.labeller = "operator";
+  command.labeller = m_bridge.user();
   m_accept->setEnabled(false);
   m_reject->setEnabled(false);
   m_bridge.submit(std::move(command), this, [this, kind](const CommandOutcome& outcome) {

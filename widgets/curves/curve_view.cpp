@@ -20,6 +20,8 @@
 namespace sluice::gui {
 namespace {
 
+constexpr std::size_t kDots = 40;  // from so many points on the line alone is shown
+constexpr qreal kDotSize = 5;
 constexpr int kMaxColumns = 1200;  // shared by the series of a view: keeps a refresh within its frame
 
 QList<QPointF> toPoints(const std::vector<CurvePoint>& points) {
@@ -59,11 +61,6 @@ struct CurveView::Chart {
     QGraphicsSimpleTextItem* glyph;
   };
   std::vector<MarkItem> marks;
-  struct ThresholdItem {
-    QGraphicsLineItem* line;
-    QGraphicsSimpleTextItem* text;
-  };
-  std::vector<ThresholdItem> thresholds;
 };
 
 CurveView::CurveView(QWidget* parent) : QWidget(parent), m_chart(std::make_unique<Chart>()) {
@@ -106,6 +103,7 @@ void CurveView::setSeries(std::vector<CurveSeries> series) {
       m_chart->chart->addSeries(*line);
       (*line)->attachAxis(m_chart->x);
       (*line)->attachAxis(m_chart->y);
+      (*line)->setMarkerSize(kDotSize);
     }
     m_chart->pairs.push_back(pair);
   }
@@ -141,33 +139,10 @@ void CurveView::setMarks(std::vector<CurveMark> marks) {
   layoutOverlays();
 }
 
-void CurveView::setThresholds(std::vector<CurveThreshold> thresholds) {
-  m_thresholds = std::move(thresholds);
-  for (auto& item : m_chart->thresholds) {
-    delete item.line;
-    delete item.text;
-  }
-  m_chart->thresholds.clear();
-  const Theme theme(palette());
-  for (const CurveThreshold& threshold : m_thresholds) {
-    Chart::ThresholdItem item{new QGraphicsLineItem(m_chart->chart), new QGraphicsSimpleTextItem(threshold.name, m_chart->chart)};
-    QPen pen(theme.wait(), 1, Qt::DotLine);
-    pen.setCosmetic(true);
-    item.line->setPen(pen);
-    item.text->setBrush(theme.wait());
-    item.line->setZValue(15);
-    item.text->setZValue(15);
-    m_chart->thresholds.push_back(item);
-  }
-  layoutOverlays();
-}
-
 void CurveView::setYRange(std::optional<Range> fixed) {
   m_fixedY = fixed;
   refresh();
 }
-
-void CurveView::setXTitle(const QString& title) { m_chart->x->setTitleText(title); }
 
 void CurveView::refresh() {
   double low = std::numeric_limits<double>::infinity(), high = -low;
@@ -191,6 +166,8 @@ void CurveView::refresh() {
       const auto* points = used ? (isRaw ? m_series[i].raw : m_series[i].line) : nullptr;
       const auto drawn = points ? envelope(*points, m_x.low, m_x.high, columns) : std::vector<CurvePoint>();
       target->replace(toPoints(drawn));
+      // A line needs two points; few are told apart by their dots.
+      target->setPointsVisible(drawn.size() < kDots);
       visible.insert(visible.end(), drawn.begin(), drawn.end());
     }
   }
@@ -220,18 +197,6 @@ void CurveView::layoutOverlays() {
     item.stem->setLine(px, area.top(), px, area.bottom());
     item.glyph->setPos(px - box.width() / 2, area.top() + level * box.height());
   }
-  const double yLow = m_chart->y->min(), yHigh = m_chart->y->max();
-  for (std::size_t i = 0; i < m_chart->thresholds.size(); ++i) {
-    auto& item = m_chart->thresholds[i];
-    const double share = yHigh > yLow ? (m_thresholds[i].y - yLow) / (yHigh - yLow) : 0;
-    // Outside the range it stays at the edge, with an arrow.
-    const double py = area.bottom() - std::clamp(share, 0.0, 1.0) * area.height();
-    const QString arrow = share > 1 ? QStringLiteral("↑ ") : share < 0 ? QStringLiteral("↓ ") : QString();
-    item.text->setText(arrow + m_thresholds[i].name);
-    item.line->setLine(area.left(), py, area.right(), py);
-    const double textY = py - item.text->boundingRect().height();
-    item.text->setPos(area.right() - item.text->boundingRect().width() - 2, std::max(area.top(), textY));
-  }
 }
 
 void CurveView::applyTheme() {
@@ -240,13 +205,11 @@ void CurveView::applyTheme() {
   m_chart->chart->setTitleBrush(theme.text());
   for (QValueAxis* axis : {m_chart->x, m_chart->y}) {
     axis->setLabelsBrush(theme.mutedText());
-    axis->setTitleBrush(theme.mutedText());
     axis->setGridLineColor(theme.grid());
     axis->setLinePenColor(theme.grid());
     QFont small = font();
     small.setPointSizeF(font().pointSizeF() * 0.85);
     axis->setLabelsFont(small);
-    axis->setTitleFont(small);
   }
   for (std::size_t i = 0; i < m_chart->pairs.size() && i < m_series.size(); ++i) {
     QColor pale = theme.series(m_series[i].color);
@@ -315,7 +278,6 @@ void CurveView::changeEvent(QEvent* event) {
   if (event->type() == QEvent::PaletteChange) {
     applyTheme();
     setMarks(m_marks);
-    setThresholds(m_thresholds);
   }
   QWidget::changeEvent(event);
 }

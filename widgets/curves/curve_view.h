@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One plot: raw envelope (pale) and smoothed line of several series, horizontal thresholds and vertical event marks on top.
+// One plot: raw envelope (pale) and smoothed line of several series, dots where points are few, vertical event marks on top.
 // The only class that uses Qt Charts: it hands the chart at most two points per pixel column, by replace(). GUI thread.
 #pragma once
 
@@ -26,11 +26,6 @@ struct CurveMark {
   enum class Kind { kPromote, kReject, kHold, kRollback, kSettings, kOther } kind = Kind::kOther;
 };
 
-struct CurveThreshold {
-  double y = 0;
-  QString name;
-};
-
 class CurveView : public QWidget {
   Q_OBJECT
  public:
@@ -40,9 +35,7 @@ class CurveView : public QWidget {
   // Pointers must stay valid until the next call.
   void setSeries(std::vector<CurveSeries> series);
   void setMarks(std::vector<CurveMark> marks);
-  void setThresholds(std::vector<CurveThreshold> thresholds);
   void setYRange(std::optional<Range> fixed);  // empty = automatic
-  void setXTitle(const QString& title);
 
   // Reads the series again and redraws; cheap when nothing changed since.
   void refresh();
@@ -74,7 +67,6 @@ class CurveView : public QWidget {
   std::unique_ptr<Chart> m_chart;
   std::vector<CurveSeries> m_series;
   std::vector<CurveMark> m_marks;
-  std::vector<CurveThreshold> m_thresholds;
   std::optional<Range> m_fixedY;
   Range m_x{0, 1};
   bool m_following = true;

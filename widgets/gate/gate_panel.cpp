@@ -5,30 +5,24 @@
 #include <QGridLayout>
 #include <QGroupBox>
 #include <QHBoxLayout>
-#include <QJsonDocument>
 #include <QLabel>
 #include <QLineEdit>
 #include <QLocale>
 #include <QProgressBar>
 #include <QPushButton>
 #include <QScrollArea>
-#include <QSignalBlocker>
 #include <QSlider>
 #include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "gate/verdict_card.h"
 #include "shell/format.h"
-#include "shell/job.h"
-#include "shell/outcome_text.h"
 #include "shell/words.h"
 
 namespace sluice::gui {
 namespace {
 
-constexpr int kSliderSteps = 1000;
 constexpr int kWhatIfDelayMs = 150;
 constexpr int kCards = 100;   // shown at once; the timeline's table has them all
 
@@ -49,22 +43,6 @@ std::vector<ThresholdSpec> thresholdSpecs() {
       {{QStringLiteral("invariants"), QStringLiteral("kl_incumbent")}, GatePanel::tr("Divergence from what serves"),
        GatePanel::tr("Nats per token on the probe prompts, against the version in service."), 0.05, 4.0, 0.05, 2},
   };
-}
-
-QJsonValue valueAt(const QJsonObject& object, const QStringList& path) {
-  QJsonValue value = object;
-  for (const QString& key : path) value = value.toObject().value(key);
-  return value;
-}
-
-void setAt(QJsonObject& object, const QStringList& path, const QJsonValue& value) {
-  if (path.size() == 1) {
-    object.insert(path.front(), value);
-    return;
-  }
-  QJsonObject inner = object.value(path.front()).toObject();
-  setAt(inner, path.mid(1), value);
-  object.insert(path.front(), inner);
 }
 
 }  // namespace
@@ -159,6 +137,8 @@ void GatePanel::addRow(QWidget* parent, QGridLayout* grid, const ThresholdSpec& 
   row.spin->setRange(spec.low, spec.high);
   row.spin->setSingleStep(spec.step);
   row.spin->setObjectName(QStringLiteral("spin_") + spec.path.join(QLatin1Char('.')));
+  row.slider->setEnabled(false);  // until it is known what is in force
+  row.spin->setEnabled(false);
   row.changed = new QLabel(parent);
   row.changed->setMinimumWidth(fontMetrics().horizontalAdvance(tr("was %1").arg(QStringLiteral("0.55"))));
   for (QWidget* control : {static_cast<QWidget*>(row.slider), static_cast<QWidget*>(row.spin)}) {
@@ -188,112 +168,18 @@ QWidget* GatePanel::makeVerdicts() {
   m_rejections = new QLabel(box);
   m_rejections->setObjectName(QStringLiteral("rejections"));
   m_rejections->setWordWrap(true);
-  auto* scroll = new QScrollArea(box);
-  scroll->setWidgetResizable(true);
-  scroll->setFrameShape(QFrame::NoFrame);
-  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-  auto* holder = new QWidget(scroll);
+  m_scroll = new QScrollArea(box);
+  m_scroll->setWidgetResizable(true);
+  m_scroll->setFrameShape(QFrame::NoFrame);
+  m_scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  auto* holder = new QWidget(m_scroll);
   m_cards = new QVBoxLayout(holder);
   m_cards->setContentsMargins(0, 0, 0, 0);
   m_cards->addStretch(1);
-  scroll->setWidget(holder);
+  m_scroll->setWidget(holder);
   layout->addWidget(m_rejections);
-  layout->addWidget(scroll, 1);
+  layout->addWidget(m_scroll, 1);
   return box;
-}
-
-void GatePanel::readInForce() {
-  SettingsId id;
-  const QByteArray json = QByteArray::fromStdString(m_bridge.api().gate_settings_json(&id));
-  const QJsonObject before = std::exchange(m_inForce, QJsonDocument::fromJson(json).object());
-  const QJsonObject mine = std::exchange(m_draft, m_inForce);
-  m_settingsId = id;
-  // Only what was moved here is laid over what others put into force meanwhile: "Apply" must not undo their changes.
-  for (const Row& row : m_rows) {
-    const QJsonValue moved = valueAt(mine, row.spec.path);
-    if (moved.toDouble() != valueAt(before, row.spec.path).toDouble()) setAt(m_draft, row.spec.path, moved);
-  }
-  showDraft();
-  if (draftDiffers()) m_whatIfTimer.start();
-}
-
-double GatePanel::draftValue(const QString& name) const { return valueAt(m_draft, name.split(QLatin1Char('.'))).toDouble(); }
-
-void GatePanel::setDraftValue(const QString& name, double value) {
-  const QStringList path = name.split(QLatin1Char('.'));
-  const bool whole = path.size() == 1 && (name == QLatin1String("n_min") || name == QLatin1String("cap"));
-  if (whole) {
-    setAt(m_draft, path, static_cast<int>(std::lround(value)));
-  } else {
-    setAt(m_draft, path, value);
-  }
-  showDraft();
-  m_whatIfTimer.start();
-}
-
-void GatePanel::showDraft() {
-  const QLocale locale;
-  for (Row& row : m_rows) {
-    const double draft = valueAt(m_draft, row.spec.path).toDouble();
-    const double now = valueAt(m_inForce, row.spec.path).toDouble();
-    const QSignalBlocker blockSlider(row.slider), blockSpin(row.spin);
-    row.slider->setValue(static_cast<int>(std::lround((draft - row.spec.low) / (row.spec.high - row.spec.low) * kSliderSteps)));
-    row.spin->setValue(draft);
-    row.changed->setText(draft == now ? QString() : tr("was %1").arg(locale.toString(now, 'g', 3)));
-  }
-  m_apply->setEnabled(draftDiffers());
-  m_discard->setEnabled(draftDiffers());
-  if (!draftDiffers()) m_whatIf->setText(tr("Move a threshold to see what it would have done to past decisions."));
-}
-
-void GatePanel::askWhatIf() {
-  if (!draftDiffers()) return;
-  // A job: latest wins. The engine object outlives the pool's work because MainWindow waits for the pool before it closes.
-  const quint64 generation = ++m_whatIfGeneration;
-  const std::string draft = QJsonDocument(m_draft).toJson(QJsonDocument::Compact).toStdString();
-  const auto work = [api = &m_bridge.api(), draft] { return api->what_if(draft); };
-  runJob(this, work, [this, generation](const Result<WhatIfSummary>& result) {
-    if (generation != m_whatIfGeneration) return;
-    if (!result.ok()) {
-      m_whatIf->setText(QString::fromStdString(result.status().message()));
-      return;
-    }
-    if (result->decisions == 0) {
-      m_whatIf->setText(tr("No past decision to compare with yet."));
-      return;
-    }
-    m_whatIf->setText(tr("Over %1 past decisions: would have rejected %2, recorded %3; %4 differ, %5 would need more pairs.")
-                          .arg(result->decisions).arg(result->draft_rejects).arg(result->recorded_rejects)
-                          .arg(result->differ).arg(result->need_more));
-  });
-}
-
-void GatePanel::apply() {
-  if (!draftDiffers()) return;
-  PutGateSettings command;
-  command.settings_json = QJsonDocument(m_draft).toJson(QJsonDocument::Compact).toStdString();
-  command.if_match = m_settingsId;
-  command.who = "operator";
-  command.note = m_note->text().toStdString();
-  m_apply->setEnabled(false);
-  m_apply->setText(tr("Applying …"));
-  m_bridge.submit(std::move(command), this, [this](const CommandOutcome& outcome) {
-    m_apply->setText(tr("Apply"));
-    if (!outcome.ok()) {
-      Q_EMIT refused(QString::fromStdString(outcome.text));
-    } else {
-      m_note->clear();
-      m_draft = m_inForce;   // what is read back now becomes the draft
-      readInForce();
-      Q_EMIT applied(outcomeText(PutGateSettings{}, outcome, m_bridge.state()));
-    }
-    showDraft();
-  });
-}
-
-void GatePanel::discard() {
-  m_draft = m_inForce;
-  showDraft();
 }
 
 void GatePanel::showState() {
@@ -366,8 +252,18 @@ void GatePanel::showHeld() {
   }
 }
 
+void GatePanel::showHeldCard(VersionId version) {
+  for (int i = 0; i < m_cards->count(); ++i) {
+    auto* card = qobject_cast<VerdictCard*>(m_cards->itemAt(i)->widget());
+    if (!card || card->version() != version || !card->isOpen()) continue;
+    m_scroll->ensureWidgetVisible(card);
+    card->askForReason();
+    return;
+  }
+}
+
 void GatePanel::decideByHand(const QString& action, qint64 version, const QString& note) {
-  m_bridge.submit(Decide{action.toStdString(), VersionId(version), "operator", note.toStdString()}, this, [this](const CommandOutcome& outcome) {
+  m_bridge.submit(Decide{action.toStdString(), VersionId(version), m_bridge.user(), note.toStdString()}, this, [this](const CommandOutcome& outcome) {
     const QString text = QString::fromStdString(outcome.text);
     if (outcome.ok()) Q_EMIT applied(text);
     else Q_EMIT refused(text);

@@ -17,6 +17,7 @@ class QLabel;
 class QLineEdit;
 class QProgressBar;
 class QPushButton;
+class QScrollArea;
 class QSlider;
 class QVBoxLayout;
 
@@ -40,6 +41,8 @@ class GatePanel : public QWidget {
   void setDraftValue(const QString& name, double value);
   QString progressText() const;
   QStringList verdictTexts() const;  // newest first
+  // Brings the card of a held version into sight, ready for the reason of a decision by hand.
+  void showHeldCard(VersionId version);
 
  public Q_SLOTS:
   void apply();
@@ -50,6 +53,7 @@ class GatePanel : public QWidget {
   void applied(const QString& text);
 
  private:
+  static constexpr int kSliderSteps = 1000;
   struct Row {
     ThresholdSpec spec;
     QSlider* slider = nullptr;
@@ -62,6 +66,11 @@ class GatePanel : public QWidget {
   QWidget* makeVerdicts();
   void addRow(QWidget* parent, QGridLayout* grid, const ThresholdSpec& spec);
   void readInForce();
+  void takeInForce(const QJsonObject& settings, SettingsId id);
+  std::string draftText() const;
+  QStringList changes() const;
+  void put(const PutGateSettings& command, const QJsonObject& draft);
+  void applyEnded();
   void showDraft();
   void showState();
   void takeDecisions(const Rows<DecisionRow>& rows);
@@ -74,6 +83,9 @@ class GatePanel : public QWidget {
   QJsonObject m_inForce;
   QJsonObject m_draft;
   SettingsId m_settingsId;
+  bool m_known = false;                   // what is in force was read
+  bool m_applying = false;
+  quint64 m_readGeneration = 0;
   std::vector<Row> m_rows;
   std::vector<DecisionRow> m_decisions;   // ascending
   std::set<std::int64_t> m_held;          // versions that wait for a person
@@ -86,6 +98,7 @@ class GatePanel : public QWidget {
   QLineEdit* m_note;
   QPushButton* m_apply;
   QPushButton* m_discard;
+  QScrollArea* m_scroll;
   QVBoxLayout* m_cards;
   QTimer m_whatIfTimer;
   quint64 m_whatIfGeneration = 0;

@@ -113,7 +113,12 @@ void VerdictCard::setOpen(bool open) {
     m_buttons = makeButtons();
     layout()->addWidget(m_buttons);
   }
+  m_open = open;
   if (m_buttons) m_buttons->setVisible(open);
+}
+
+void VerdictCard::askForReason() {
+  if (m_open) m_note->setFocus(Qt::OtherFocusReason);
 }
 
 }  // namespace sluice::gui

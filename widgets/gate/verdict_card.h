@@ -21,6 +21,9 @@ class VerdictCard : public QFrame {
   VersionId version() const { return m_version; }
   // Shows or hides the operator's buttons.
   void setOpen(bool open);
+  bool isOpen() const { return m_open; }
+  // The keyboard goes to the reason that a decision by hand needs.
+  void askForReason();
 
  Q_SIGNALS:
   void decided(const QString& action, qint64 version, const QString& note);
@@ -33,6 +36,7 @@ class VerdictCard : public QFrame {
   void color();               // by the palette of now
 
   VersionId m_version;
+  bool m_open = false;
   enum class Tone { kBack, kPass, kFail, kWait } m_tone;
   QLabel* m_head = nullptr;
   QLabel* m_numbers = nullptr;

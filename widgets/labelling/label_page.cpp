@@ -8,6 +8,8 @@
 #include <QPushButton>
 #include <QTextBrowser>
 #include <QVBoxLayout>
+#include <algorithm>
+#include <unordered_map>
 
 #include "shell/format.h"
 #include "shell/outcome_text.h"
@@ -87,10 +89,11 @@ void LabelPage::build() {
 void LabelPage::showEvent(QShowEvent* event) {
   QWidget::showEvent(event);
   setFocus();
-  if (m_queue.size() < kLow) fetchMore();
+  fetch();  // what came and what was trained on while nobody looked
 }
 
-void LabelPage::fetchMore() {
+// The newest that may be labelled: what is new joins the queue, what a step used or another person labelled leaves it.
+void LabelPage::fetch() {
   RecordFilter filter;
   filter.purpose = Purpose::kLive;
   filter.without_human_label = true;
@@ -99,26 +102,48 @@ void LabelPage::fetchMore() {
 
 void LabelPage::takePage(quint64 request, const Rows<RecordRow>& rows) {
   if (request != m_pageRequest) return;
+  prune(*rows);
   for (const RecordRow& row : *rows) enqueue(row);
   showCurrent();
+}
+
+// `page`: newest first. What lies behind it leaves the queue, too, and comes again when the queue runs low.
+void LabelPage::prune(const std::vector<RecordRow>& page) {
+  if (page.empty() || m_queue.empty()) return;
+  std::unordered_map<std::string, StepId> used;
+  for (const RecordRow& row : page) used.emplace(row.id.text, row.used_in_step);
+  const auto shown = used.find(m_queue.front().id.text);
+  if (shown != used.end()) m_queue.front().used_in_step = shown->second;  // it stays under the reader's eyes
+  const auto gone = std::remove_if(std::next(m_queue.begin()), m_queue.end(), [&](const RecordRow& row) {
+    if (row.seq > page.front().seq) return false;  // came after the page was read
+    const auto found = used.find(row.id.text);
+    if (found != used.end() && !found->second.valid()) return false;
+    m_seen.erase(row.id.text);
+    return true;
+  });
+  m_queue.erase(gone, m_queue.end());
 }
 
 void LabelPage::takeRecords(const Rows<RecordRow>& rows) {
   if (!isVisible()) return;  // the queue is filled from the store when the page is shown
-  for (const RecordRow& row : *rows) enqueue(row);
+  for (auto row = rows->rbegin(); row != rows->rend(); ++row) enqueue(*row);
   showCurrent();
 }
 
+// Newest first, behind the one that is shown: nothing may slip under the key of someone who reads.
 void LabelPage::enqueue(const RecordRow& row) {
   if (row.purpose != Purpose::kLive || !row.complete || row.completion_text.empty()) return;
   if (row.split != Split::kTrain || row.used_in_step.valid()) return;
-  if (m_seen.insert(row.id.text).second) m_queue.push_back(row);
+  if (!m_seen.insert(row.id.text).second) return;
+  const auto rest = m_queue.begin() + (m_queue.empty() ? 0 : 1);
+  m_queue.insert(std::find_if(rest, m_queue.end(), [&row](const RecordRow& other) { return other.seq < row.seq; }), row);
 }
 
-// A step was made: the shown decisions may be among what it used.
+// A step was made: the shown decisions may be among what it used, and so may what waits here.
 void LabelPage::askFates(const StoreCounts& counts) {
   if (counts.trained == m_trained) return;
   m_trained = counts.trained;
+  if (isVisible()) fetch();
   std::size_t shown = 0;
   for (auto it = m_done.rbegin(); it != m_done.rend() && shown < kHistory; ++it, ++shown) m_bridge.requestRecord(it->record.id);
 }
@@ -146,6 +171,9 @@ void LabelPage::showCurrent() {
   m_reply->setPlainText(any ? QString::fromStdString(m_queue.front().completion_text)
                             : tr("Send a request to the server, use “Try it”, or start a session: every answer can be labelled. "
                                  "Your verdicts train the next update."));
+  if (any && m_queue.front().used_in_step.valid() && m_status->text().isEmpty()) {
+    m_status->setText(tr("Step %1 used this reply meanwhile: your verdict counts for rates, not for training.").arg(m_queue.front().used_in_step.value));
+  }
   for (QPushButton* button : {m_accept, m_reject, m_skip}) button->setEnabled(any && !m_saving);
   m_undo->setEnabled(!m_saving && !m_done.empty());
 }
@@ -160,7 +188,7 @@ void LabelPage::decide(FeedbackKind kind) {
   GiveLabel command;
   command.record = m_queue.front().id;
   command.kind = kind;
-  command.labeller = m_labeller.toStdString();
+  command.labeller = m_bridge.user();
   m_bridge.submit(std::move(command), this, [this, kind](const CommandOutcome& outcome) {
     m_saving = false;
     if (!outcome.ok()) {
@@ -175,7 +203,7 @@ void LabelPage::decide(FeedbackKind kind) {
     m_status->clear();
     showHistory();
     showCurrent();
-    if (m_queue.size() < kLow) fetchMore();
+    if (m_queue.size() < kLow) fetch();
   });
 }
 
@@ -183,6 +211,7 @@ void LabelPage::skip() {
   if (m_queue.empty() || m_saving) return;
   m_skipped.push_back(std::move(m_queue.front()));
   m_queue.pop_front();
+  m_status->clear();
   showCurrent();
 }
 
@@ -205,6 +234,7 @@ void LabelPage::undo() {
         --m_decided;
         break;
       }
+      fetch();  // a page that was asked for before the label went would take the reply out again
       m_status->setText(outcomeText(TakeLabelBack{}, outcome, m_bridge.state()));
     } else {
       m_status->setText(tr("Not taken back: %1").arg(QString::fromStdString(outcome.text)));

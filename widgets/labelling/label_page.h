@@ -23,7 +23,6 @@ class LabelPage : public QWidget {
  public:
   explicit LabelPage(EngineBridge& bridge, QWidget* parent = nullptr);
 
-  void setLabeller(const QString& name) { m_labeller = name; }
   QString currentRecord() const;
   int decided() const { return m_decided; }
   QStringList history() const;     // newest first
@@ -49,7 +48,8 @@ class LabelPage : public QWidget {
   };
 
   void build();
-  void fetchMore();
+  void fetch();
+  void prune(const std::vector<RecordRow>& page);
   void takePage(quint64 request, const Rows<RecordRow>& rows);
   void takeRecords(const Rows<RecordRow>& rows);
   void askFates(const StoreCounts& counts);
@@ -60,7 +60,6 @@ class LabelPage : public QWidget {
   void showHistory();
 
   EngineBridge& m_bridge;
-  QString m_labeller;
   std::deque<RecordRow> m_queue;           // front = shown
   std::deque<RecordRow> m_skipped;
   std::set<std::string> m_seen;            // queued, skipped or decided here or by a person before

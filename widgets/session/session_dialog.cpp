@@ -13,14 +13,10 @@
 
 namespace sluice::gui {
 
-SessionDialog::SessionDialog(std::vector<RecipeSummary> recipes, QWidget* parent)
-    : QDialog(parent), m_recipes(std::move(recipes)) {
+SessionDialog::SessionDialog(QWidget* parent) : QDialog(parent) {
   setWindowTitle(tr("New session"));
   m_recipe = new QComboBox(this);
   m_recipe->setObjectName(QStringLiteral("recipe"));
-  for (const RecipeSummary& recipe : m_recipes) {
-    m_recipe->addItem(tr("%1 (%2)").arg(QString::fromStdString(recipe.title), QString::fromStdString(recipe.name)));
-  }
   m_summary = new QLabel(this);
   m_summary->setTextFormat(Qt::PlainText);
   m_summary->setWordWrap(true);
@@ -56,11 +52,11 @@ SessionDialog::SessionDialog(std::vector<RecipeSummary> recipes, QWidget* parent
   form->addRow(tr("Simulated requests"), m_requests);
   form->addRow(QString(), m_bad);
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Cancel, this);
-  auto* start = buttons->addButton(tr("Start"), QDialogButtonBox::AcceptRole);
-  start->setObjectName(QStringLiteral("start"));
-  start->setDefault(true);
-  start->setEnabled(!m_recipes.empty());
-  if (m_recipes.empty()) start->setToolTip(tr("No recipe was found."));
+  m_start = buttons->addButton(tr("Start"), QDialogButtonBox::AcceptRole);
+  m_start->setObjectName(QStringLiteral("start"));
+  m_start->setDefault(true);
+  m_start->setEnabled(false);
+  m_start->setToolTip(tr("Reading the recipes …"));
   auto* layout = new QVBoxLayout(this);
   layout->addLayout(form);
   layout->addWidget(buttons);
@@ -71,6 +67,15 @@ SessionDialog::SessionDialog(std::vector<RecipeSummary> recipes, QWidget* parent
     m_requests->setEnabled(!live);
     m_bad->setEnabled(!live);
   });
+}
+
+void SessionDialog::setRecipes(std::vector<RecipeSummary> recipes) {
+  m_recipes = std::move(recipes);
+  for (const RecipeSummary& recipe : m_recipes) {
+    m_recipe->addItem(tr("%1 (%2)").arg(QString::fromStdString(recipe.title), QString::fromStdString(recipe.name)));
+  }
+  m_start->setEnabled(!m_recipes.empty());
+  m_start->setToolTip(m_recipes.empty() ? tr("No recipe was found.") : QString());
   showRecipe();
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a new session runs: recipe, seed, gate profile, with or without the simulated user. GUI thread.
+// What a new session runs: recipe, seed, gate profile, with or without the simulated user. Opens at once; the recipes come
+// when they are read. GUI thread.
 #pragma once
 
 #include <QDialog>
@@ -11,6 +12,7 @@ class QCheckBox;
 class QComboBox;
 class QLabel;
 class QLineEdit;
+class QPushButton;
 class QSpinBox;
 
 namespace sluice::gui {
@@ -18,7 +20,8 @@ namespace sluice::gui {
 class SessionDialog : public QDialog {
   Q_OBJECT
  public:
-  explicit SessionDialog(std::vector<RecipeSummary> recipes, QWidget* parent = nullptr);
+  explicit SessionDialog(QWidget* parent = nullptr);
+  void setRecipes(std::vector<RecipeSummary> recipes);
   StartSession command() const;
 
  private:
@@ -33,6 +36,7 @@ class SessionDialog : public QDialog {
   QCheckBox* m_liveOnly;
   QSpinBox* m_requests;
   QCheckBox* m_bad;
+  QPushButton* m_start;
 };
 
 }  // namespace sluice::gui

@@ -34,8 +34,7 @@ InfoBar::InfoBar(QWidget* parent) : QWidget(parent), m_layout(new QVBoxLayout(th
   setVisible(false);
 }
 
-void InfoBar::show(const QString& id, Severity severity, const QString& text, const QString& action,
-                   std::function<void()> onAction) {
+void InfoBar::show(const QString& id, Severity severity, const QString& text, std::vector<Action> actions) {
   dismiss(id);
   auto* bar = new QFrame(this);
   bar->setObjectName(id);
@@ -58,12 +57,12 @@ void InfoBar::show(const QString& id, Severity severity, const QString& text, co
   label->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
   row->addWidget(word);
   row->addWidget(label, 1);
-  if (!action.isEmpty()) {
-    auto* button = new QPushButton(action, bar);
+  for (Action& action : actions) {
+    auto* button = new QPushButton(action.text, bar);
     button->setObjectName(QStringLiteral("action"));
-    connect(button, &QPushButton::clicked, this, [this, id, onAction = std::move(onAction)] {
-      dismiss(id);
-      if (onAction) onAction();
+    connect(button, &QPushButton::clicked, this, [this, id, action = std::move(action)] {
+      if (!action.keep) dismiss(id);
+      action.run();
     });
     row->addWidget(button);
   }
@@ -99,9 +98,9 @@ QString InfoBar::text(const QString& id) const {
   return label ? label->text() : QString();
 }
 
-bool InfoBar::trigger(const QString& id) {
+bool InfoBar::trigger(const QString& id, int n) {
   QWidget* bar = m_bars.value(id);
-  auto* button = bar ? bar->findChild<QPushButton*>(QStringLiteral("action")) : nullptr;
+  QPushButton* button = bar ? bar->findChildren<QPushButton*>(QStringLiteral("action")).value(n) : nullptr;
   if (!button) return false;
   button->click();
   return true;

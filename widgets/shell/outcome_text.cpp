@@ -9,12 +9,12 @@
 namespace sluice::gui {
 namespace {
 
-QString tr(const char* text) { return QCoreApplication::translate("sluice::gui", text); }
-
 struct Say {
   const CommandOutcome& outcome;
   const EngineState& state;
 
+  // lupdate files these texts under the name of this struct.
+  static QString tr(const char* text) { return QCoreApplication::translate("sluice::gui::Say", text); }
   QString serves() const { return adapterText(state.serving_name); }
   QString operator()(const LoadModel&) const { return tr("%1 is loaded.").arg(QString::fromStdString(state.model_name)); }
   QString operator()(const StartServer&) const { return tr("The server listens on %1.").arg(QString::fromStdString(state.server_url)); }
@@ -26,6 +26,8 @@ struct Say {
     return state.frozen ? tr("The session runs again; learning stands still until you unfreeze.") : tr("The session runs again.");
   }
   QString operator()(const EndSession&) const { return tr("The session ended; %1 serves on.").arg(serves()); }
+  QString operator()(const TrainOn&) const { return tr("Training goes on; it asks again when it is as far ahead once more."); }
+  QString operator()(const DiscardTraining&) const { return tr("Training goes on from %1, which serves; what was learnt since is left.").arg(serves()); }
   QString operator()(const PutGateSettings&) const {
     return tr("Gate settings %1 hold from the next decision on.").arg(outcome.settings ? outcome.settings->value : 0);
   }

@@ -14,6 +14,7 @@
 
 #include "bridge/engine_api.h"
 #include "shell/format.h"
+#include "shell/words.h"
 
 namespace sluice::gui {
 
@@ -87,8 +88,18 @@ QWidget* StartPage::makeActions() {
   m_fit->setWordWrap(true);
   m_fit->hide();
   layout->addWidget(m_modelLine);
+  m_startsFrom = new QLabel(box);
+  m_startsFrom->setObjectName(QStringLiteral("startsFrom"));
+  m_startsFrom->setTextFormat(Qt::PlainText);
+  m_startsFrom->setWordWrap(true);
+  m_base = new QPushButton(tr("Roll back to the base …"), box);
+  m_base->setObjectName(QStringLiteral("rollBackToBase"));
+  auto* from = new QHBoxLayout;
+  from->addWidget(m_startsFrom, 1);
+  from->addWidget(m_base);
   layout->addWidget(m_demo);
   layout->addWidget(hint);
+  layout->addLayout(from);
   layout->addWidget(m_sessionLine);
   auto* row = new QHBoxLayout;
   row->addWidget(m_resume);
@@ -103,6 +114,7 @@ QWidget* StartPage::makeActions() {
   connect(m_resume, &QPushButton::clicked, this, &StartPage::resumeRequested);
   connect(m_end, &QPushButton::clicked, this, &StartPage::endRequested);
   connect(m_model, &QPushButton::clicked, this, &StartPage::modelRequested);
+  connect(m_base, &QPushButton::clicked, this, &StartPage::baseRequested);
   return box;
 }
 
@@ -204,6 +216,10 @@ void StartPage::showState(const EngineState* state) {
     button->setEnabled(wait.isEmpty());
     button->setToolTip(wait.isEmpty() ? button->property("help").toString() : wait);
   }
+  const bool learnt = ready && !state->session && state->serving != kBaseVersion;
+  m_startsFrom->setVisible(learnt);
+  m_base->setVisible(learnt);
+  if (learnt) m_startsFrom->setText(tr("%1 of an earlier run serves: a new run starts from it, and its curve where that one ended.").arg(adapterText(state->serving_name)));
   m_resume->setVisible(paused);
   m_end->setVisible(paused);
   const bool kept = paused && !state->session_problem.empty();

@@ -38,6 +38,7 @@ class StartPage : public QWidget {
   void workspaceRequested(const QString& folder);  // empty = ask for one
   void modelRequested();
   void portRequested();
+  void baseRequested();   // roll back to it
 
  private:
   QWidget* makeActions();
@@ -51,8 +52,10 @@ class StartPage : public QWidget {
   QPushButton* m_model;
   QPushButton* m_port;
   QPushButton* m_copy;
+  QPushButton* m_base;
   QLabel* m_modelLine;
   QLabel* m_sessionLine;
+  QLabel* m_startsFrom;
   QLabel* m_fit;
   QLabel* m_serverLine;
   QLabel* m_snippet;

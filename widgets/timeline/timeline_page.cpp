@@ -209,7 +209,7 @@ void TimelinePage::rollBack() {
   auto* sheet = new RollBackSheet(*row(target), row(now), lastDecision(target), this);
   sheet->setAttribute(Qt::WA_DeleteOnClose);
   connect(sheet, &QDialog::accepted, this, [this, sheet, target, now] {
-    Decide command{"rollback", target, "operator", sheet->note().toStdString()};
+    Decide command{"rollback", target, m_bridge.user(), sheet->note().toStdString()};
     m_rollBack->setEnabled(false);
     m_bridge.submit(command, this, [this, target, now](const CommandOutcome& outcome) {
       showCard();

@@ -85,6 +85,20 @@
                 <numerusform>%n errors</numerusform>
             </translation>
         </message>
+        <message numerus="yes">
+            <source>Training waits for you: it is %n step(s) ahead of what serves, and the gate has nothing left to measure.</source>
+            <translation>
+                <numerusform>Training waits for you: it is %n step ahead of what serves, and the gate has nothing left to measure.</numerusform>
+                <numerusform>Training waits for you: it is %n steps ahead of what serves, and the gate has nothing left to measure.</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <source>Training waits for you: the gate could not decide on %n candidate(s), which are held (%1), and has nothing left to measure. Promote or reject by hand, train on to the next candidate, or discard what was learnt since %2.</source>
+            <translation>
+                <numerusform>Training waits for you: the gate could not decide on %n candidate, which is held (%1), and has nothing left to measure. Promote or reject it by hand, train on to the next candidate, or discard what was learnt since %2.</numerusform>
+                <numerusform>Training waits for you: the gate could not decide on %n candidates, which are held (%1), and has nothing left to measure. Promote or reject by hand, train on to the next candidate, or discard what was learnt since %2.</numerusform>
+            </translation>
+        </message>
     </context>
     <context>
         <name>sluice::gui::TimelinePage</name>

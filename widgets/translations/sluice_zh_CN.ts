@@ -678,6 +678,10 @@
             <source>Rejected %1 of the candidates with a final verdict; held: %2.</source>
             <translation>有最终判定的候选中拒绝了 %1;暂缓:%2。</translation>
         </message>
+        <message>
+            <source>%1: %2 instead of %3</source>
+            <translation>%1:%2(原为 %3)</translation>
+        </message>
     </context>
     <context>
         <name>sluice::gui::InfoBar</name>
@@ -965,6 +969,10 @@
         <message>
             <source>used in step %1</source>
             <translation>用于第 %1 步</translation>
+        </message>
+        <message>
+            <source>Step %1 used this reply meanwhile: your verdict counts for rates, not for training.</source>
+            <translation>第 %1 步已用了这条回复:你的判定只计入比率,不再用于训练。</translation>
         </message>
     </context>
     <context>
@@ -1396,6 +1404,82 @@ Every answer and verdict is saved. A session that runs now can be resumed at the
             <source>The step in hand is lost and made again at the next start; nothing else is.</source>
             <translation>只会丢失手头的一步,下次启动时重做;其他都不会丢失。</translation>
         </message>
+        <message numerus="yes">
+            <source>Training waits for you: it is %n step(s) ahead of what serves, and the gate has nothing left to measure.</source>
+            <translation>
+                <numerusform>训练在等你:已比在线版本领先 %n 步,闸门也没有可测的候选了。</numerusform>
+            </translation>
+        </message>
+        <message numerus="yes">
+            <source>Training waits for you: the gate could not decide on %n candidate(s), which are held (%1), and has nothing left to measure. Promote or reject by hand, train on to the next candidate, or discard what was learnt since %2.</source>
+            <translation>
+                <numerusform>训练在等你:闸门对 %n 个候选无法判定,已暂缓(%1),也没有可测的候选了。请手动上线或拒绝,继续训练到下一个候选,或丢弃自 %2 以来学到的。</numerusform>
+            </translation>
+        </message>
+        <message>
+            <source>, </source>
+            <translation>、</translation>
+        </message>
+        <message>
+            <source>Your &amp;name …</source>
+            <translation>你的名字(&amp;N)…</translation>
+        </message>
+        <message>
+            <source>Decide on %1 …</source>
+            <translation>判定 %1 …</translation>
+        </message>
+        <message>
+            <source>Train on</source>
+            <translation>继续训练</translation>
+        </message>
+        <message>
+            <source>Training on …</source>
+            <translation>正在继续训练 …</translation>
+        </message>
+        <message>
+            <source>Discard the steps</source>
+            <translation>丢弃这些步</translation>
+        </message>
+        <message>
+            <source>Discarding …</source>
+            <translation>正在丢弃 …</translation>
+        </message>
+        <message>
+            <source>This model needs %1.</source>
+            <translation>此模型需要 %1。</translation>
+        </message>
+        <message>
+            <source>This model needs %1; %2 are free.</source>
+            <translation>此模型需要 %1;可用 %2。</translation>
+        </message>
+        <message>
+            <source>%1 of an earlier run serves: this run starts from it, and its curve where that one ended. To see it learn from nothing, roll back to the base or open a new workspace.</source>
+            <translation>在线的是之前运行的 %1:这次从它开始,曲线接着上次结束的地方。想看从零学起,请回滚到基础模型,或打开新的工作区。</translation>
+        </message>
+        <message>
+            <source>Roll back to the base …</source>
+            <translation>回滚到基础模型 …</translation>
+        </message>
+        <message>
+            <source>Your name</source>
+            <translation>你的名字</translation>
+        </message>
+        <message>
+            <source>Your decisions and labels are kept with this name (empty = your login name):</source>
+            <translation>你的判定和标注会记在这个名字下(留空 = 登录名):</translation>
+        </message>
+        <message>
+            <source>unfrozen in the workbench</source>
+            <translation>在工作台解冻</translation>
+        </message>
+        <message>
+            <source>frozen in the workbench</source>
+            <translation>在工作台冻结</translation>
+        </message>
+        <message>
+            <source>base served and learning frozen in the workbench</source>
+            <translation>在工作台改由基础模型服务并冻结学习</translation>
+        </message>
     </context>
     <context>
         <name>sluice::gui::RecordModel</name>
@@ -1537,6 +1621,14 @@ Every answer and verdict is saved. A session that runs now can be resumed at the
             <source>The adapter is in %1.</source>
             <translation>适配器已导出到 %1。</translation>
         </message>
+        <message>
+            <source>Training goes on; it asks again when it is as far ahead once more.</source>
+            <translation>训练继续;再领先这么多步时会再问。</translation>
+        </message>
+        <message>
+            <source>Training goes on from %1, which serves; what was learnt since is left.</source>
+            <translation>训练从在线的 %1 继续;此后学到的已放弃。</translation>
+        </message>
     </context>
     <context>
         <name>sluice::gui::SessionDialog</name>
@@ -1607,6 +1699,10 @@ Every answer and verdict is saved. A session that runs now can be resumed at the
         <message>
             <source>No recipe was found.</source>
             <translation>没有找到方案。</translation>
+        </message>
+        <message>
+            <source>Reading the recipes …</source>
+            <translation>正在读取方案 …</translation>
         </message>
     </context>
     <context>
@@ -1782,6 +1878,14 @@ Every answer and verdict is saved. A session that runs now can be resumed at the
             <source>Reading %1 …</source>
             <translation>正在读取 %1 …</translation>
         </message>
+        <message>
+            <source>Roll back to the base …</source>
+            <translation>回滚到基础模型 …</translation>
+        </message>
+        <message>
+            <source>%1 of an earlier run serves: a new run starts from it, and its curve where that one ended.</source>
+            <translation>在线的是之前运行的 %1:新的运行从它开始,曲线接着上次结束的地方。</translation>
+        </message>
     </context>
     <context>
         <name>sluice::gui::TimelinePage</name>
@@ -1937,6 +2041,17 @@ Every answer and verdict is saved. A session that runs now can be resumed at the
         <message>
             <source>A decision by hand carries your reason</source>
             <translation>人工决定要写明您的理由</translation>
+        </message>
+    </context>
+    <context>
+        <name>sluice::gui::LoosenSheet</name>
+        <message>
+            <source>Loosen the gate</source>
+            <translation>放宽闸门</translation>
+        </message>
+        <message>
+            <source>With this draft the gate lets through what it would stop now, from the next decision on and for the candidate that is being measured:</source>
+            <translation>按此草稿,闸门会放行现在会拦下的候选;从下一次判定起生效,也适用于正在测量的候选:</translation>
         </message>
     </context>
 </TS>

@@ -115,5 +115,41 @@ TEST_F(PlateauTest, AStreamWithoutEndAsksTheOperator) {
   EXPECT_EQ(runtime->snapshot()->train.steps_ahead, 1) << "the held candidate stays the head";
 }
 
+// What the workbench offers then (gate.md §4); an answer that nobody waits for is refused.
+TEST_F(PlateauTest, AnAnswerLetsTrainingGoOnOrBack) {
+  EXPECT_FALSE(runtime->run(TrainOn{}).ok()) << "no session runs";
+  start(0);
+  const auto wait_asked = [this](int times) {
+    MutexLock lock(mu);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+    while (asked < times && changed.wait_until(mu, end)) {
+    }
+    return asked == times;
+  };
+  const auto now = [this] {
+    EXPECT_TRUE(runtime->wait_ready(1).ok());
+    return runtime->snapshot();
+  };
+  ASSERT_TRUE(wait_asked(1));
+  EXPECT_TRUE(now()->train.asks);
+  EXPECT_EQ(now()->train.phase, TrainPhase::kAtBound);
+  ASSERT_EQ(now()->gate.held.size(), 1u);
+  EXPECT_EQ(runtime->store().version(now()->gate.held.front())->state, VersionState::kHeld);
+
+  EXPECT_TRUE(runtime->run(TrainOn{}).ok());
+  ASSERT_TRUE(wait_asked(2)) << "one more step, one more candidate, and the same question";
+  EXPECT_EQ(now()->train.steps_ahead, 2);
+  EXPECT_EQ(now()->gate.held.size(), 2u);
+
+  EXPECT_TRUE(runtime->run(DiscardTraining{}).ok());
+  ASSERT_TRUE(wait_asked(3));
+  EXPECT_EQ(now()->train.steps_ahead, 1) << "from the version in service again";
+  EXPECT_EQ(runtime->store().serving_version(), kBaseVersion);
+
+  EXPECT_TRUE(runtime->run(PauseSession{}).ok());
+  EXPECT_EQ(runtime->run(TrainOn{}).status.code(), Code::kConflict) << "a pause stands still";
+  EXPECT_EQ(runtime->run(DiscardTraining{}).status.code(), Code::kConflict);
+}
+
 }  // namespace
 }  // namespace sluice

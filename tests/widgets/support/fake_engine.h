@@ -3,7 +3,9 @@
 // outcomes come from a thread of their own as the real ones do.
 #pragma once
 
+#include <QCoreApplication>
 #include <QTemporaryDir>
+#include <QThread>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -43,6 +45,9 @@ class FakeEngine final : public EngineApi {
     change(next);
     m_state = std::make_shared<const EngineState>(std::move(next));
   }
+  std::atomic<bool> looser{false};  // what it says of every draft
+  // Reads that wait for disk or sums, all of them and those on the thread of the window, of which there must be none.
+  mutable std::atomic<int> reads{0}, readsInWindow{0};
   // Runs first in the destructor: an engine that takes its time to stop.
   std::function<void()> onEnd;
   // Decides what a command comes to; unset = as below.
@@ -74,17 +79,35 @@ class FakeEngine final : public EngineApi {
   }
   const Store& store() const override { return *m_store; }
   void add_listener(StoreListener listener) override { m_store->add_listener(std::move(listener)); }
-  std::vector<RecipeSummary> recipes() const override { return {{"be-brief", "Short answers", "Accepts short answers.", ""}}; }
+  std::vector<RecipeSummary> recipes() const override {
+    countRead();
+    return {{"be-brief", "Short answers", "Accepts short answers.", ""}};
+  }
   std::string gate_settings_json(SettingsId* id) const override {
+    countRead();
     const auto row = m_store->gate_settings();
     if (id) *id = row ? row->id : SettingsId();
     return row ? row->settings_json
                : R"({"profile":"demo","alpha":0.1,"beta":0.1,"delta":0.05,"n_min":16,"cap":128,"protected_delta":0.05,"invariants":{"kl_base":1.0,"kl_incumbent":0.75}})";
   }
-  Result<WhatIfSummary> what_if(const std::string&) const override { return WhatIfSummary{}; }
-  Result<ModelFit> model_fit(const std::string&) const override { return ModelFit{9'100'000'000, 6'400'000'000, false, "This model needs 9.1 GB; 6.4 GB are free."}; }
+  Result<WhatIfSummary> what_if(const std::string&) const override {
+    countRead();
+    return WhatIfSummary{};
+  }
+  Result<bool> loosens(const std::string&) const override {
+    countRead();
+    return looser.load();
+  }
+  Result<ModelFit> model_fit(const std::string&) const override {
+    countRead();
+    return ModelFit{9'100'000'000, 6'400'000'000, false, ""};
+  }
 
  private:
+  void countRead() const {
+    ++reads;
+    readsInWindow += QThread::currentThread() == QCoreApplication::instance()->thread();
+  }
   static std::unique_ptr<Store> openStore(const std::string& folder) {
     StoreOptions options;
     options.folder = folder;
