@@ -53,6 +53,7 @@ enum class Reason : unsigned char {
   kAsleep,         // kUnavailable
   kStopping,       // kUnavailable
   kNotFinite,      // kInternal: the model's output is not a number
+  kStale,          // kConflict: what the caller saw is no longer the newest
 };
 
 class [[nodiscard]] Status {

@@ -116,11 +116,11 @@ class Control {
   virtual const EventHub& events() const = 0;           // what the store committed
   virtual std::string status_json() const = 0;          // GET /sluice/v1/status, one object
   virtual Result<GateDocument> gate() const = 0;
-  // kConflict: `if_match` is not the revision in force. kInvalidArgument: a bad field, named.
+  // kConflict, kStale: `if_match` is not the revision in force. kInvalidArgument: a bad field, named.
   virtual Result<SettingsId> put_gate(const std::string& settings_json, std::optional<SettingsId> if_match,
                                       const std::string& who, const std::string& note) = 0;
   // Returns once the decision is committed and, when it moves the version in service, published. kConflict: the state of
-  // the version forbids it (gate.md §1), the registry is frozen, or another decision than `if_match` is the newest.
+  // the version forbids it (gate.md §1), the registry is frozen, or another decision than `if_match` is the newest (kStale).
   virtual Result<DecisionId> decide(const DecisionRequest& request) = 0;
   virtual Result<SessionId> start_session(const SessionRequest& request) = 0;  // kConflict while one runs
   virtual Status change_session(SessionId session, SessionAction action) = 0;

@@ -110,6 +110,7 @@ ApiError api_error(const Status& status, const std::string& conflict_code) {
     case Reason::kAsleep: error.code = "engine_asleep"; break;
     case Reason::kStopping: error.code = "shutting_down"; break;
     case Reason::kNotFinite: error.code = "non_finite_logits"; break;
+    case Reason::kStale: error.code = "revision_mismatch"; break;
   }
   return error;
 }

@@ -160,10 +160,7 @@ HttpReply ReleaseApi::post_decision(const HttpRequest& request) {
   if (f.error()) return error_reply(*f.error());
   if (revision) wanted.if_match = DecisionId(*revision);
   const Result<DecisionId> id = control_.decide(wanted);
-  if (!id.ok()) {
-    const bool stale = revision && *revision != store_.last_decision_id().value;
-    return failed(id.status(), stale ? "revision_mismatch" : "illegal_transition", "model_not_found");
-  }
+  if (!id.ok()) return failed(id.status(), "illegal_transition", "model_not_found");
   const auto row = store_.decision(*id);
   HttpReply reply = json_reply(row ? decision_json(*row) : Json{{"id", id->value}}, 201);
   reply.headers.emplace_back("ETag", etag(id->value));

@@ -154,7 +154,7 @@ Result<DecisionRow> Registry::act(const ManualRequest& request) {
   Result<DecisionRow> result = [&] {
     Turn turn(*this);
     if (request.latest && *request.latest != store_.last_decision_id()) {
-      return Result<DecisionRow>(conflict("another decision was made since: look at it before deciding"));
+      return Result<DecisionRow>(conflict("another decision was made since: look at it before deciding").with(Reason::kStale));
     }
     return act_in_turn(request, out);
   }();

@@ -91,7 +91,7 @@ class Registry {
   // the version is not evaluating any more, its incumbent has changed, or a promote meets a frozen registry: nothing is written.
   Result<DecisionRow> apply(GateVerdict verdict);
   // An operator's decision. kInvalidArgument without actor or note; kConflict where gate.md §1 has no such transition, frozen,
-  // or another decision than `latest` is the newest; kCorrupt when the version's bytes are damaged: that cannot be forced.
+  // or another decision than `latest` is the newest (kStale); kCorrupt when the version's bytes are damaged: that cannot be forced.
   Result<DecisionRow> act(const ManualRequest& request);
   // Roll-back without a person: the serving version is quarantined for harm; the last proven version, else the base, serves.
   Result<DecisionRow> roll_back_for_harm(const std::string& reason_code, const std::string& reason_text);

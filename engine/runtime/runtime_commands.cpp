@@ -71,7 +71,8 @@ CommandOutcome Runtime::Impl::handle(PutGateSettings& c) {
   if (!now.ok()) return refused(now.status());
   if (c.if_match && *c.if_match != now->id) {
     return refused(conflict("The gate settings were changed meanwhile (row " + std::to_string(now->id.value) +
-                            "): look at them and apply again."));
+                            "): look at them and apply again.")
+                       .with(Reason::kStale));
   }
   const auto next = gate_settings_from_json(c.settings_json, now->settings);
   if (!next.ok()) return refused(next.status());

@@ -90,13 +90,13 @@ class FakeControl : public Control {
   Result<GateDocument> gate() const override { return GateDocument{R"({"alpha":0.2})", SettingsId(revision_.load()), "me", "", 5}; }
   Result<SettingsId> put_gate(const std::string& settings, std::optional<SettingsId> if_match, const std::string&,
                               const std::string&) override {
-    if (if_match && if_match->value != revision_) return conflict("The settings were changed since");
+    if (if_match && if_match->value != revision_) return conflict("The settings were changed since").with(Reason::kStale);
     if (settings.find("alpha") == std::string::npos) return invalid_argument("alpha is missing");
     return SettingsId(++revision_);
   }
   Result<DecisionId> decide(const DecisionRequest& r) override {
     if (before_decide_) before_decide_();
-    if (r.if_match && *r.if_match != store_.last_decision_id()) return conflict("another decision was made since");
+    if (r.if_match && *r.if_match != store_.last_decision_id()) return conflict("another decision was made since").with(Reason::kStale);
     DecisionWrite write;
     write.row.version = r.version.valid() ? r.version : kBaseVersion;
     write.row.verdict = r.action == "reject" ? Verdict::kReject : r.action == "hold" ? Verdict::kHold : Verdict::kPromote;
@@ -104,6 +104,7 @@ class FakeControl : public Control {
     write.row.note = r.note;
     if (r.action == "reject") write.states = {{r.version, VersionState::kRejected}};
     auto done = store_.commit_decision(write);
+    if (after_decide_) after_decide_();
     if (!done.ok()) return done.status();
     return done->decision();
   }
@@ -148,7 +149,7 @@ class FakeControl : public Control {
 
   std::shared_ptr<EventHub> hub_ = std::make_shared<EventHub>(8);
   std::atomic<ServingPhase> phase_{ServingPhase::kReady};
-  std::function<void()> before_decide_;  // set before the server is asked
+  std::function<void()> before_decide_, after_decide_;  // set before the server is asked
   Shared<std::shared_ptr<CompletionService>> service_;
   Shared<SessionId> session_;
   Shared<std::optional<std::array<std::string, 3>>> fim_markers_;

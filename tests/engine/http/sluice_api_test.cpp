@@ -191,6 +191,19 @@ TEST_F(SluiceApiTest, ADecisionOnWhatIsNoLongerTrueIs409) {
   EXPECT_EQ(store_->version(v)->state, VersionState::kCandidate);
 }
 
+// A refusal says why it was one, whatever happened since: its decision was looked at in time, the state forbids it.
+TEST_F(SluiceApiTest, ARefusalIsNotBlamedOnALaterDecision) {
+  start();
+  const VersionId v = store_.new_version();
+  const json body = {{"action", "reject"}, {"version", v.value}, {"actor", "me"}, {"note", "bad"}};
+  ASSERT_EQ(post("/sluice/v1/decisions", body).status, 201);
+  const std::string tag = get("/sluice/v1/decisions").header("ETag");
+  control_->after_decide_ = [this] { store_.promote(kBaseVersion); };  // another operator's
+  const Got g = post("/sluice/v1/decisions", body, {{"If-Match", tag}});
+  EXPECT_EQ(g.status, 409) << g.body;
+  EXPECT_EQ(g.code(), "illegal_transition");
+}
+
 TEST_F(SluiceApiTest, SessionsStartAndChange) {
   start();
   EXPECT_EQ(post("/sluice/v1/sessions", {{"recipe", "be-brief"}}).code(), "session_running");

@@ -170,6 +170,20 @@ TEST(Registry, OnlyLegalTransitions) {
   ASSERT_TRUE(w.act(ManualAction::kPromote, v).ok()) << "an operator may force a rejected one";
 }
 
+// What was overtaken and what is forbidden are both conflicts; the reason tells them apart.
+TEST(Registry, ARefusalSaysWhetherTheOperatorWasLate) {
+  Workspace w;
+  const VersionId v = w.add_candidate();
+  const DecisionId seen = w.store->last_decision_id();
+  ASSERT_TRUE(w.act(ManualAction::kReject, v).ok());
+  const auto late = w.registry->act({ManualAction::kReject, v, "operator", "a test", SessionId(), seen});
+  EXPECT_EQ(late.code(), Code::kConflict);
+  EXPECT_EQ(late.status().reason(), Reason::kStale);
+  const auto illegal = w.registry->act({ManualAction::kReject, v, "operator", "a test", SessionId(), w.store->last_decision_id()});
+  EXPECT_EQ(illegal.code(), Code::kConflict);
+  EXPECT_EQ(illegal.status().reason(), Reason::kNone);
+}
+
 TEST(Registry, FrozenPromotesByRollBackOnly) {
   Workspace w;
   const VersionId a = w.promoted();
