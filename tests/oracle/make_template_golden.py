@@ -489,6 +489,24 @@ a{# comment #}b{#- c -#} d {%- if t %} e {%- endif %} f {{- n -}} g
 {{ loop.index }}
 {% set ns = namespace() %}{{ ns.a.b }}
 {{ s.__class__ }}|{{ l.__len__ }}
+{{ {'a': u8, 'é': '😀\\x7f\\x01'} | tojson(ensure_ascii=true) }} {{ u8 | tojson(ensure_ascii=false) }} {{ [u8] | tojson(indent=2, ensure_ascii=true) }}
+{{ z | selectattr('a') | list }} {{ z | map('upper') | list }} {{ z | rejectattr('a', 'equalto', 1) | list }} {{ e | select | list }} {{ nope | map(attribute='a') | list }} {{ 0 | select | list }}
+{{ n | select | list }}
+{{ z | list }}
+{{ l | sort }} {{ l | sort(true) }} {{ l | sort(reverse=true) }} {{ ['b', 'A', 'a', 'B'] | sort }} {{ ['b', 'A', 'a', 'B'] | sort(case_sensitive=true) }} {{ 'hello' | sort }} {{ [2, 1.5, true] | sort }} {{ nope | sort }}
+{{ rows | sort(attribute='k', reverse=true) | map(attribute='v') | list }} {{ rows | sort(attribute='v') | map(attribute='k') | join }} {{ d | sort }} {{ [] | sort }}
+{{ [1, 'a'] | sort }}
+{{ z | sort }}
+{{ rows | sort(attribute='on') }}
+{{ [1, 2, 1, 1.0, true, 'a', 'A', 'b'] | unique | list }} {{ ['a', 'A'] | unique(case_sensitive=true) | list }} {{ rows | unique(attribute='on') | list | length }} {{ 'aAbB' | unique | join }} {{ [[1], [2], [1]] | map('join') | unique | list }}
+{{ l | min }} {{ l | max }} {{ ['b', 'A'] | min }} {{ ['a', 'A'] | max }} {{ ['b', 'A', 'a'] | min(case_sensitive=true) }} {{ rows | max(attribute='v') }} {{ [n, 3] | min }} [{{ [] | min }}] [{{ nope | max }}]
+{{ [1, 'a'] | min }}
+{{ z | max }}
+{% filter upper %}a {{ s }}{% endfilter %} {% filter trim | replace('l', 'L') | upper %}  {{ s }} {% set inner = 1 %} {% endfilter %}{{ inner is defined }}
+{% for x in l %}{% filter join('-') %}{{ x }}{{ x }}{{ loop.last }}{% endfilter %}|{% endfor %}{% filter upper %}{% filter lower %}aB{% endfilter %}c{% endfilter %}
+{% filter nothing %}a{% endfilter %}
+{% filter upper %}a
+{% filter %}a{% endfilter %}
 {{ ().__class__ }}""".split("\n")
 
 WHITESPACE = [

@@ -339,16 +339,28 @@ Status ExpressionParser::arguments(Expr& call) {
   return {};
 }
 
+Result<ExprPtr> ExpressionParser::filter(ExprPtr base) {
+  if (tokens_.peek().kind != TokenKind::kName) return tokens_.unexpected("the name of a filter");
+  const Token name = tokens_.take();
+  if (!is_filter(name.text)) return error_at(name.line, "the filter \"" + name.text + "\" is unknown");
+  ExprPtr out = make(ExprKind::kFilter, name.line, name.text);
+  out->args.push_back(std::move(base));
+  if (tokens_.peek().is("(")) SLUICE_RETURN_IF_ERROR(arguments(*out));
+  return finish(std::move(out));
+}
+
+Result<ExprPtr> ExpressionParser::filter_chain(const std::string& name, int line) {
+  ExprPtr base = make(ExprKind::kName, line, name);
+  do {
+    SLUICE_ASSIGN_OR_RETURN(base, filter(std::move(base)));
+  } while (tokens_.skip("|"));
+  return base;
+}
+
 Result<ExprPtr> ExpressionParser::filters(ExprPtr base) {
   while (true) {
     if (tokens_.skip("|")) {
-      if (tokens_.peek().kind != TokenKind::kName) return tokens_.unexpected("the name of a filter");
-      const Token name = tokens_.take();
-      if (!is_filter(name.text)) return error_at(name.line, "the filter \"" + name.text + "\" is unknown");
-      ExprPtr out = make(ExprKind::kFilter, name.line, name.text);
-      out->args.push_back(std::move(base));
-      if (tokens_.peek().is("(")) SLUICE_RETURN_IF_ERROR(arguments(*out));
-      SLUICE_ASSIGN_OR_RETURN(base, finish(std::move(out)));
+      SLUICE_ASSIGN_OR_RETURN(base, filter(std::move(base)));
     } else if (tokens_.skip_name("is")) {
       SLUICE_ASSIGN_OR_RETURN(base, test(std::move(base)));
     } else if (tokens_.peek().is("(")) {

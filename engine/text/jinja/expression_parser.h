@@ -20,6 +20,7 @@ class ExpressionParser {
   Result<ExprPtr> expression();              // with `a if b else c`
   Result<ExprPtr> without_conditional();     // for the iterable of a loop, whose `if` is the loop's
   Result<ExprPtr> tuple();                   // expression, or several with commas
+  Result<ExprPtr> filter_chain(const std::string& name, int line);  // filter|filter ..., on the variable of that name
   Result<std::vector<std::string>> targets();  // names with commas, maybe in parentheses
 
  private:
@@ -44,6 +45,7 @@ class ExpressionParser {
   Result<ExprPtr> number();
   Result<ExprPtr> postfix(ExprPtr base);
   Result<ExprPtr> subscript(ExprPtr base);
+  Result<ExprPtr> filter(ExprPtr base);   // the name of one and its arguments, behind the bar
   Result<ExprPtr> filters(ExprPtr base);
   Result<ExprPtr> test(ExprPtr base);
   Result<ExprPtr> call(ExprPtr callee);

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "text/jinja/functions.h"
+#include "text/jinja/ordering.h"
 #include "text/utf8.h"
 
 namespace sluice::jinja {
@@ -47,18 +48,6 @@ Result<Value> length(const Value& v, const Arguments&, Budget&) {
   return Value(static_cast<std::int64_t>(n));
 }
 
-// "a.b" or an index, followed from `v`.
-Result<Value> follow(Value v, const Value& path) {
-  if (!path.text()) return get_item(v, path);
-  for (const MarkedText& step : path.text()->split(".", -1)) {
-    const bool digits = !step.empty() && step.text().find_first_not_of("0123456789") == std::string::npos;
-    std::int64_t index = 0;
-    if (digits) std::from_chars(step.text().data(), step.text().data() + step.size(), index);
-    SLUICE_ASSIGN_OR_RETURN(v, get_item(v, digits ? Value(index) : Value(step)));
-  }
-  return v;
-}
-
 Result<Value> join(const Value& v, const Arguments& a, Budget& budget) {
   const Value* separator = a.find(0, "d");
   const Value* attribute = a.find(1, "attribute");
@@ -78,6 +67,11 @@ Result<Value> join(const Value& v, const Arguments& a, Budget& budget) {
   return Value(std::move(out));
 }
 
+// Items for map and the select family: of what is false, as None is, they make nothing.
+Result<std::vector<Value>> items_if_true(const Value& v, Budget& budget) {
+  return v.truthy() ? iterate(v, budget) : std::vector<Value>();
+}
+
 // The rest of the arguments, for the filter or test named by the first.
 Arguments behind_first(const Arguments& a) {
   Arguments rest = a;
@@ -86,7 +80,7 @@ Arguments behind_first(const Arguments& a) {
 }
 
 Result<Value> map(const Value& v, const Arguments& a, Budget& budget) {
-  SLUICE_ASSIGN_OR_RETURN(const std::vector<Value> items, iterate(v, budget));
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<Value> items, items_if_true(v, budget));
   const Value* attribute = a.find(SIZE_MAX, "attribute");
   const Value* fallback = a.find(SIZE_MAX, "default");
   const bool by_filter = attribute == nullptr && !a.positional.empty() && a.positional[0].text();
@@ -110,7 +104,7 @@ template <bool by_attribute, bool keep>
 Result<Value> filter_items(const Value& v, const Arguments& a, Budget& budget) {
   const std::size_t test = by_attribute ? 1 : 0;
   if (a.positional.size() < test) return invalid_argument("selectattr and rejectattr take the name of an attribute");
-  SLUICE_ASSIGN_OR_RETURN(const std::vector<Value> items, iterate(v, budget));
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<Value> items, items_if_true(v, budget));
   std::vector<Value> out;
   for (const Value& item : items) {
     Value subject = item;
@@ -140,15 +134,6 @@ Result<Value> items(const Value& v, const Arguments&, Budget& budget) {
   if (v.is_undefined()) return make_list({});
   if (!v.dict()) return invalid_argument("items wants a dict, not " + std::string(v.type_name()));
   return call_method(v, "items", {}, budget);
-}
-
-Result<Value> dictsort(const Value& v, const Arguments&, Budget& budget) {
-  SLUICE_ASSIGN_OR_RETURN(const Value pairs, items(v, {}, budget));
-  std::vector<Value> out = pairs.list()->items;
-  // Jinja's default: by key, without regard to case.
-  const auto key = [](const Value& pair) { return to_str(pair.list()->items[0]).change_case(Case::kLower).text(); };
-  std::stable_sort(out.begin(), out.end(), [&](const Value& a, const Value& b) { return key(a) < key(b); });
-  return make_list(std::move(out));
 }
 
 Result<Value> replace(const Value& v, const Arguments& a, Budget& budget) {
@@ -217,7 +202,8 @@ Result<Value> reverse(const Value& v, const Arguments&, Budget& budget) {
 Result<Value> tojson(const Value& v, const Arguments& a, Budget& budget) {
   SLUICE_ASSIGN_OR_RETURN(const std::int64_t indent, integer_argument(a, 0, "indent", -1));
   if (indent > 16) return invalid_argument("tojson indents by at most 16");
-  SLUICE_ASSIGN_OR_RETURN(MarkedText out, to_json(v, static_cast<int>(indent)));
+  const Value* ascii = a.find(SIZE_MAX, "ensure_ascii");
+  SLUICE_ASSIGN_OR_RETURN(MarkedText out, to_json(v, static_cast<int>(indent), ascii != nullptr && ascii->truthy()));
   SLUICE_RETURN_IF_ERROR(budget.charge(out.size()));
   return Value(std::move(out));
 }
@@ -268,7 +254,7 @@ const std::unordered_map<std::string_view, Entry>& filters() {
       {"count", {length, 0, {}}},
       {"d", {default_value, 2, {"default_value", "boolean"}}},
       {"default", {default_value, 2, {"default_value", "boolean"}}},
-      {"dictsort", {dictsort, 0, {}}},
+      {"dictsort", {dictsort_filter, 0, {}}},
       {"first", {end_item<false>, 0, {}}},
       {"float", {to_float, 0, {}}},
       {"indent", {indent, 3, {"width", "first", "blank"}}},
@@ -280,6 +266,8 @@ const std::unordered_map<std::string_view, Entry>& filters() {
       {"list", {list, 0, {}}},
       {"lower", {change_case<Case::kLower>, 0, {}}},
       {"map", {map, 8, {"attribute", "default"}}},
+      {"max", {max_filter, 2, {"case_sensitive", "attribute"}}},
+      {"min", {min_filter, 2, {"case_sensitive", "attribute"}}},
       {"reject", {filter_items<false, false>, 8, {}}},
       {"rejectattr", {filter_items<true, false>, 8, {}}},
       {"replace", {replace, 3, {"old", "new", "count"}}},
@@ -287,10 +275,12 @@ const std::unordered_map<std::string_view, Entry>& filters() {
       {"safe", {to_string, 0, {}}},
       {"select", {filter_items<false, true>, 8, {}}},
       {"selectattr", {filter_items<true, true>, 8, {}}},
+      {"sort", {sort_filter, 3, {"reverse", "case_sensitive", "attribute"}}},
       {"string", {to_string, 0, {}}},
       {"title", {change_case<Case::kTitle>, 0, {}}},
       {"tojson", {tojson, 0, {"indent", "ensure_ascii"}}},
       {"trim", {trim, 1, {"chars"}}},
+      {"unique", {unique_filter, 2, {"case_sensitive", "attribute"}}},
       {"upper", {change_case<Case::kUpper>, 0, {}}},
   };
   return table;

@@ -79,6 +79,15 @@ Result<Interpreter::Flow> Interpreter::execute(const Stmt& stmt, Frame& frame, M
     }
     case StmtKind::kMacro: frame.set(stmt.macro.name, Value(&stmt.macro)); break;
     case StmtKind::kGroup: return execute(stmt.body, frame, out);
+    case StmtKind::kFilterBlock: {
+      MarkedText text;
+      Frame inner{{}, &frame};
+      SLUICE_ASSIGN_OR_RETURN(const Flow flow, execute(stmt.body, inner, text));
+      inner.set(stmt.targets[0], Value(std::move(text)));
+      SLUICE_ASSIGN_OR_RETURN(const Value value, evaluate(*stmt.expr, inner));
+      SLUICE_RETURN_IF_ERROR(emit(value, out));
+      return flow;
+    }
     case StmtKind::kBreak: return Flow::kBreak;
     case StmtKind::kContinue: return Flow::kContinue;
   }

@@ -72,6 +72,7 @@ class Parser {
     if (name.text == "set") return set_block(name.line);
     if (name.text == "macro") return macro_block(name.line);
     if (name.text == "generation") return group_block(name.line);
+    if (name.text == "filter") return filter_block(name.line);
     if (name.text == "break" || name.text == "continue") {
       if (loops_ == 0) return error_at(name.line, "\"" + name.text + "\" stands outside a loop");
       SLUICE_RETURN_IF_ERROR(end_block());
@@ -172,6 +173,17 @@ class Parser {
     auto stmt = make(StmtKind::kGroup, line);
     SLUICE_RETURN_IF_ERROR(end_block());
     SLUICE_ASSIGN_OR_RETURN(stmt->body, statements({"endgeneration"}));
+    tokens_.take();
+    SLUICE_RETURN_IF_ERROR(end_block());
+    return stmt;
+  }
+
+  Result<std::unique_ptr<Stmt>> filter_block(int line) {
+    auto stmt = make(StmtKind::kFilterBlock, line);
+    stmt->targets = {"the filtered text"};  // with spaces: no template can use the name
+    SLUICE_ASSIGN_OR_RETURN(stmt->expr, expressions_.filter_chain(stmt->targets[0], line));
+    SLUICE_RETURN_IF_ERROR(end_block());
+    SLUICE_ASSIGN_OR_RETURN(stmt->body, statements({"endfilter"}));
     tokens_.take();
     SLUICE_RETURN_IF_ERROR(end_block());
     return stmt;

@@ -48,13 +48,19 @@ void append_repr(MarkedText& out, const MarkedText& text) {
   out.append(std::string(1, quote), mark);
 }
 
-void append_json_text(MarkedText& out, const MarkedText& text) {
+// \uXXXX, as two of them above the basic plane.
+std::string json_escape(char32_t c) {
+  if (c < 0x10000) return "\\u" + hex(c, 4);
+  return "\\u" + hex(0xd800 + ((c - 0x10000) >> 10), 4) + "\\u" + hex(0xdc00 + (c & 0x3ff), 4);
+}
+
+void append_json_text(MarkedText& out, const MarkedText& text, bool ascii) {
   const Mark mark = text.dominant();
   out.append("\"", mark);
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text.text()[i];
-    std::string piece(1, c);
-    switch (c) {
+  for (std::size_t at = 0; at < text.size();) {
+    const Utf8Step step = next_code_point(text.view().substr(at));
+    std::string piece(text.view().substr(at, step.length));
+    switch (step.code_point) {
       case '"': piece = "\\\""; break;
       case '\\': piece = "\\\\"; break;
       case '\n': piece = "\\n"; break;
@@ -63,9 +69,10 @@ void append_json_text(MarkedText& out, const MarkedText& text) {
       case '\b': piece = "\\b"; break;
       case '\f': piece = "\\f"; break;
       default:
-        if (static_cast<unsigned char>(c) < 0x20) piece = "\\u" + hex(static_cast<unsigned char>(c), 4);
+        if (step.code_point < 0x20 || (ascii && step.code_point >= 0x7f)) piece = json_escape(step.code_point);
     }
-    out.append(piece, text.mark(i));
+    out.append(piece, text.mark(at));
+    at += step.length;
   }
   out.append("\"", mark);
 }
@@ -104,12 +111,12 @@ void append_repr(MarkedText& out, const Value& value) {
 
 class JsonWriter {
  public:
-  explicit JsonWriter(int indent) : indent_(indent) {}
+  JsonWriter(int indent, bool ascii) : indent_(indent), ascii_(ascii) {}
 
   Status write(const Value& value, int level) {
     if (out.size() > kMaxWeight) return invalid_argument("the JSON form grows above 64 MiB");
     if (const MarkedText* text = value.text()) {
-      append_json_text(out, *text);
+      append_json_text(out, *text, ascii_);
     } else if (value.is_none()) {
       out.append("null", kFromTemplate);
     } else if (const bool* b = value.as<bool>()) {
@@ -150,7 +157,7 @@ class JsonWriter {
 
   Status write_pair(const std::pair<Value, Value>& item, int level) {
     if (item.first.text()) {
-      append_json_text(out, *item.first.text());
+      append_json_text(out, *item.first.text(), ascii_);
     } else {  // json.dumps turns other keys into their text
       out.append("\"", kFromTemplate);
       SLUICE_RETURN_IF_ERROR(write(item.first, level + 1));
@@ -167,6 +174,7 @@ class JsonWriter {
   }
 
   int indent_;
+  bool ascii_;
 };
 
 }  // namespace
@@ -203,8 +211,8 @@ MarkedText to_repr(const Value& value) {
   return out;
 }
 
-Result<MarkedText> to_json(const Value& value, int indent) {
-  JsonWriter writer(indent);
+Result<MarkedText> to_json(const Value& value, int indent, bool ensure_ascii) {
+  JsonWriter writer(indent, ensure_ascii);
   SLUICE_RETURN_IF_ERROR(writer.write(value, 0));
   return std::move(writer.out);
 }

@@ -58,6 +58,7 @@ enum class StmtKind {
   kSetBlock,  // targets[0] = what body renders
   kMacro,     // macro
   kGroup,     // body, as it stands (generation)
+  kFilterBlock,  // expr, in which targets[0] is what body renders
   kBreak,
   kContinue,
 };

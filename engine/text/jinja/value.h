@@ -115,10 +115,10 @@ Result<Value> from_data(const DataValue& data, Mark mark);
 bool equal(const Value& a, const Value& b);
 Result<bool> less(const Value& a, const Value& b);
 
-// Python's str(v) and repr(v); json.dumps(v, ensure_ascii=False). `indent` < 0 = one line.
+// Python's str(v) and repr(v); json.dumps(v, ensure_ascii). `indent` < 0 = one line.
 MarkedText to_str(const Value& value);
 MarkedText to_repr(const Value& value);
-Result<MarkedText> to_json(const Value& value, int indent);
+Result<MarkedText> to_json(const Value& value, int indent, bool ensure_ascii);
 
 std::string float_repr(double d);
 
