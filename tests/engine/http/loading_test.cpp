@@ -105,19 +105,21 @@ TEST_F(LoadingTest, AConnectionGoesOverToFullService) {
 TEST_F(LoadingTest, LabelsAreTakenMeanwhile) {
   start_without_model(says("one two"));
   give_model();
-  const std::string record = post("/v1/completions", prompt("p")).body["sluice"]["record_id"];
+  const std::string first = post("/v1/completions", prompt("p")).body["sluice"]["record_id"];
+  const std::string second = post("/v1/completions", prompt("q")).body["sluice"]["record_id"];
   take_model();
-  EXPECT_EQ(post("/sluice/v1/feedback", {{"record_id", record}, {"kind", "accept"}}).status, 200);
+  EXPECT_EQ(post("/sluice/v1/feedback", {{"record_id", first}, {"kind", "accept"}}).status, 200);
   const auto by_text = [](const char* shown) {
-    return json{{"match", {{"prompt", "p"}, {"completion", shown}}}, {"kind", "accept"}};
+    return json{{"match", {{"prompt", "q"}, {"completion", shown}}}, {"kind", "accept"}};
   };
-  EXPECT_EQ(post("/sluice/v1/feedback", by_text("one two")).status, 200);
+  const auto labels = [&] { return get("/sluice/v1/feedback?record_id=" + second).body["data"].size(); };
   expect_loading(post("/sluice/v1/feedback", by_text("one")));
   expect_loading(post("/sluice/v1/feedback/batch", {{"items", json::array({by_text("one two"), by_text("one")})}}));
-  const std::size_t before = get("/sluice/v1/feedback?record_id=" + record).body["data"].size();
+  EXPECT_EQ(labels(), 0u) << "what was refused was not stored";
+  EXPECT_EQ(post("/sluice/v1/feedback", by_text("one two")).status, 200);
+  EXPECT_EQ(labels(), 1u);
   give_model();
   EXPECT_EQ(post("/sluice/v1/feedback", by_text("one")).status, 200);
-  EXPECT_EQ(get("/sluice/v1/feedback?record_id=" + record).body["data"].size(), before + 1) << "what was refused was not stored";
 }
 
 // The old model's memory has to be free before the next one is read.
