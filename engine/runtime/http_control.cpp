@@ -29,6 +29,8 @@ const char* phase_name(EnginePhase phase) {
   return "unknown";
 }
 
+nlohmann::json or_null(VersionId version) { return version.valid() ? nlohmann::json(version.value) : nlohmann::json(); }
+
 }  // namespace
 
 ServingPhase HttpControl::phase() const {
@@ -145,7 +147,7 @@ std::string HttpControl::status_json() const {
        {{"doing", s.train.doing}, {"head_step", s.train.head_step}, {"steps_ahead", s.train.steps_ahead},
         {"labelled_waiting", s.train.labelled_waiting}, {"brake", s.train.brake}}},
       {"gate",
-       {{"measuring", s.gate.measuring}, {"candidate", s.gate.candidate.value}, {"stage", s.gate.stage}, {"n", s.gate.n},
+       {{"measuring", s.gate.measuring}, {"candidate", or_null(s.gate.candidate)}, {"stage", s.gate.stage}, {"n", s.gate.n},
         {"note", s.gate.note}}},
   };
   if (s.session) {
