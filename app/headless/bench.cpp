@@ -43,6 +43,12 @@ int bench(const Args& args, Log& log) {
     } else if (r.microseconds > 0 || r.worst_microseconds > 0) {
       object.add("microseconds", r.microseconds).add("worst_microseconds", r.worst_microseconds);
       std::printf("%9.0f us median, %.0f us worst\n", r.microseconds, r.worst_microseconds);
+    } else if (r.milliseconds > 0) {
+      object.add("milliseconds", r.milliseconds).add("worst_milliseconds", r.worst_milliseconds);
+      std::printf("%9.1f ms median, %.1f ms worst, from disk to visible\n", r.milliseconds, r.worst_milliseconds);
+    } else if (r.cycles > 0) {
+      object.add("cycles", r.cycles).add("growth_megabytes", r.growth_megabytes);
+      std::printf("%+9.1f MB resident after %d loads and unloads\n", r.growth_megabytes, r.cycles);
     } else if (r.megabytes > 0) {
       object.add("tokens", r.tokens).add("anonymous_megabytes", r.megabytes);
       std::printf("%9.1f MB anonymous, %d tokens cached\n", r.megabytes, r.tokens);

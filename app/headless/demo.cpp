@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "headless/json_lines.h"
@@ -16,6 +17,8 @@ namespace sluice::headless {
 namespace {
 
 std::string ratio(std::int64_t k, std::int64_t n) { return std::to_string(k) + "/" + std::to_string(n); }
+
+std::optional<std::int64_t> or_null(VersionId version) { return version.valid() ? std::optional(version.value) : std::nullopt; }
 
 double peak_rss_mb() {
   rusage usage{};
@@ -94,7 +97,7 @@ class Report {
                              .add("reward_mean", s.reward_mean)
                              .add("tokens", s.tokens)
                              .add("seconds", s.seconds)
-                             .add("candidate", s.candidate.value));
+                             .add("candidate", or_null(s.candidate)));
     const std::int64_t n = requests();
     std::printf("[%6.1f s] step %lld: %lld requests, last 32 accepted %.2f, batch reward %+.2f, loss %+.4f, KL %.3f, %.1f s%s\n",
                 lines_.seconds(), static_cast<long long>(s.number), static_cast<long long>(n), rate(n - 32, n).first,
@@ -115,7 +118,7 @@ class Report {
                                   .add("anchor", ratio(d.anchor_k, d.anchor_n))
                                   .text();
     lines_.write("decision", JsonObject()
-                                 .add("version", d.version.value)
+                                 .add("version", or_null(d.version))
                                  .add("verdict", verdict_name(d.verdict))
                                  .add("stage", d.stage)
                                  .add("reason_code", d.reason_code)

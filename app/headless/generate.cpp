@@ -5,21 +5,11 @@
 #include <fstream>
 #include <sstream>
 
-#include "headless/json_lines.h"
+#include "base/json_object.h"
 #include "headless/verbs.h"
 
 namespace sluice::headless {
 namespace {
-
-template <class Number>
-std::string json_array(const std::vector<Number>& values) {
-  std::ostringstream out;
-  out.precision(9);
-  out << '[';
-  for (std::size_t i = 0; i < values.size(); ++i) out << (i ? "," : "") << values[i];
-  out << ']';
-  return out.str();
-}
 
 Result<GenerateOptions> options_of(const Args& args) {
   GenerateOptions options;
@@ -58,10 +48,8 @@ int generate(const Args& args, Log&) {
     return 0;
   }
   JsonObject object;
-  object.add_raw("prompt_ids", json_array(answer->prompt_ids))
-      .add_raw("token_ids", json_array(answer->token_ids))
-      .add("text", answer->text);
-  if (args.has("--logprobs")) object.add_raw("logprobs", json_array(answer->logprobs));
+  object.add("prompt_ids", answer->prompt_ids).add("token_ids", answer->token_ids).add("text", answer->text);
+  if (args.has("--logprobs")) object.add("logprobs", answer->logprobs);
   object.add("finish_reason", answer->finish_reason).add("adapter", answer->adapter).add("seconds", answer->seconds);
   std::printf("%s\n", object.text().c_str());
   return 0;

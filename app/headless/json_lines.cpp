@@ -1,39 +1,25 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "headless/json_lines.h"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 namespace sluice::headless {
 
-std::string json_string(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-void JsonObject::key(const char* name) {
-  if (!body_.empty()) body_ += ",";
-  body_ += json_string(name) + ":";
-}
-
-JsonObject& JsonObject::add(const char* name, const std::string& value) { return add_raw(name, json_string(value)); }
-JsonObject& JsonObject::add(const char* name, double value) {
-  return add_raw(name, std::isfinite(value) ? nlohmann::json(value).dump() : "null");
-}
-JsonObject& JsonObject::add(const char* name, std::int64_t value) { return add_raw(name, std::to_string(value)); }
-JsonObject& JsonObject::add(const char* name, bool value) { return add_raw(name, value ? "true" : "false"); }
-JsonObject& JsonObject::add_raw(const char* name, const std::string& json) {
-  key(name);
-  body_ += json;
-  return *this;
-}
-
 JsonLines::~JsonLines() {
-  if (file_ && file_ != stdout) std::fclose(file_);
+  if (file_) std::fclose(file_);
 }
 
 Status JsonLines::open(const std::string& path) {
-  file_ = path == "-" ? stdout : std::fopen(path.c_str(), "w");
+  if (path == "-") {
+    std::fflush(stdout);
+    const int out = dup(STDOUT_FILENO);
+    if (out >= 0 && dup2(STDERR_FILENO, STDOUT_FILENO) >= 0) file_ = fdopen(out, "w");
+  } else {
+    file_ = std::fopen(path.c_str(), "w");
+  }
   return file_ ? Status() : invalid_argument(path + " can't be written: give another file for --json");
 }
 

@@ -27,7 +27,10 @@ void on_signal(int) {
 const std::vector<Verb>& verbs() {
   const OptionSpec data{"--data", "DIR", "the workspace folder; made when missing", true};
   const OptionSpec model{"--model", "PATH", "a GGUF file or Hugging Face folder; default: the bundled SmolLM2-135M-Instruct", false};
-  const OptionSpec json{"--json", "FILE", "write JSON lines there (- for standard output)", false};
+  const std::string lines = "write JSON lines there (- for standard output; what is printed for people then goes to standard error)";
+  const OptionSpec json{"--json", "FILE", lines, false};
+  const OptionSpec demo_json{"--json", "FILE",
+                             lines + ": request (verdict accept, reject, silent, or failed with the reason), step, decision, swap, summary", false};
   static const std::vector<Verb> all = {
       {{"serve", "Serves a workspace over HTTP until it is stopped; prints \"Serving ...\" once the model is loaded.",
         {data, model,
@@ -52,7 +55,7 @@ const std::vector<Verb>& verbs() {
          {"--max-requests", "N", "default as the recipe says", false},
          {"--port", "N", "port of the HTTP server, default any free one", false},
          {"--gate", "PROFILE", "demo, standard, strict or off; default as the recipe says", false},
-         json},
+         demo_json},
         ""}, demo},
       {{"generate", "Answers one prompt and prints the text.",
         {model, {"--adapter", "PATH", "a LoRA adapter: a PEFT folder or a GGUF file", false},
@@ -66,7 +69,7 @@ const std::vector<Verb>& verbs() {
          {"--logprobs", "", "with --json: log-probability of each token", false},
          {"--json", "", "one JSON object instead of text", false}},
         ""}, generate},
-      {{"bench", "Measures one part on this machine.",
+      {{"bench", "Measures one part on this machine; swap: between versions in memory, from disk to visible, and what 1,000 loads and unloads leave behind.",
         {model, {"--threads", "N", "cores, default all", false},
          {"--kernels", "NAME", "instruction set, as AVX2; default the best", false},
          {"--micro-batch", "N", "train: tokens in memory at once; default as recipes have it", false}, json}, "decode|prefill|train|swap|store|memory|all"}, bench},

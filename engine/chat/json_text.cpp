@@ -1,24 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "chat/json_text.h"
 
-#include <charconv>
-#include <cmath>
-
-#include "text/utf8.h"
+#include "base/json_object.h"
 
 namespace sluice {
 namespace {
-
-template <class T>
-void append_number(std::string& out, T value) {
-  if (!std::isfinite(value)) {
-    out += "null";
-    return;
-  }
-  char buffer[32];
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
-  out.append(buffer, end);
-}
 
 struct Writer {
   std::string& out;
@@ -49,33 +35,6 @@ struct Writer {
 };
 
 }  // namespace
-
-void append_json_string(std::string& out, std::string_view text) {
-  constexpr char kHex[] = "0123456789abcdef";
-  std::string valid;
-  if (!is_valid_utf8(text)) {
-    valid = to_valid_utf8(text);
-    text = valid;
-  }
-  out += '"';
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (byte < 0x20) {
-      out += "\\u00";
-      out += kHex[byte >> 4];
-      out += kHex[byte & 15];
-    } else {
-      out += c;
-    }
-  }
-  out += '"';
-}
-
-void append_json_number(std::string& out, double value) { append_number(out, value); }
-void append_json_number(std::string& out, float value) { append_number(out, value); }
 
 // Depth is bounded where the data came in (json_limits), so plain recursion is safe.
 void append_json(std::string& out, const DataValue& value) { std::visit(Writer{out}, value.v); }

@@ -1,34 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "chat/record_builder.h"
 
+#include "base/json_object.h"
 #include "chat/json_text.h"
 
 namespace sluice {
 namespace {
-
-// Builds one JSON object field by field.
-class JsonObject {
- public:
-  std::string& key(std::string_view name) {
-    out_ += out_.size() == 1 ? "" : ",";
-    append_json_string(out_, name);
-    out_ += ':';
-    return out_;
-  }
-  void text(std::string_view name, std::string_view value) { append_json_string(key(name), value); }
-  void number(std::string_view name, float value) { append_json_number(key(name), value); }
-  void integer(std::string_view name, std::int64_t value) { key(name) += std::to_string(value); }
-  void ids(std::string_view name, const std::vector<TokenId>& ids) {
-    std::string& out = key(name);
-    out += '[';
-    for (std::size_t i = 0; i < ids.size(); ++i) out += (i > 0 ? "," : "") + std::to_string(ids[i]);
-    out += ']';
-  }
-  std::string finish() && { return std::move(out_) + '}'; }
-
- private:
-  std::string out_ = "{";
-};
 
 // A stop string is text of the client; an id is not.
 bool tells_stop(const ChoiceResult& choice, bool store_text) {
@@ -37,11 +14,11 @@ bool tells_stop(const ChoiceResult& choice, bool store_text) {
 
 std::string choice_json(const ChoiceResult& choice, bool store_text) {
   JsonObject json;
-  if (store_text) json.text("text", choice.text);
-  json.ids("token_ids", choice.token_ids);
-  json.text("finish_reason", finish_reason_name(choice.finish));
-  if (tells_stop(choice, store_text)) json.text("stop_reason", choice.stop_reason);
-  return std::move(json).finish();
+  if (store_text) json.add("text", choice.text);
+  json.add("token_ids", choice.token_ids);
+  json.add("finish_reason", finish_reason_name(choice.finish));
+  if (tells_stop(choice, store_text)) json.add("stop_reason", choice.stop_reason);
+  return json.text();
 }
 
 template <class List, class Write>
@@ -55,9 +32,9 @@ void append_rest(std::string& out, const List& list, Write write) {
 
 std::string prompt_json(const PromptFacts& prompt, bool store_text) {
   JsonObject json;
-  if (store_text) json.text("text", prompt.text);
-  json.ids("prompt_ids", *prompt.ids);
-  return std::move(json).finish();
+  if (store_text) json.add("text", prompt.text);
+  json.add("prompt_ids", *prompt.ids);
+  return json.text();
 }
 
 std::string sampling_json(const RecordFacts& facts) {
@@ -66,15 +43,15 @@ std::string sampling_json(const RecordFacts& facts) {
   const bool text = request.store_text;
   const SamplingParams& s = request.sampling;
   JsonObject json;
-  json.number("presence_penalty", s.presence_penalty);
-  json.number("frequency_penalty", s.frequency_penalty);
-  json.number("repetition_penalty", s.repetition_penalty);
-  if (s.min_tokens > 0) json.integer("min_tokens", s.min_tokens);
-  if (request.ignore_eos) json.key("ignore_eos") += "true";
+  json.add("presence_penalty", s.presence_penalty);
+  json.add("frequency_penalty", s.frequency_penalty);
+  json.add("repetition_penalty", s.repetition_penalty);
+  if (s.min_tokens > 0) json.add("min_tokens", s.min_tokens);
+  if (request.ignore_eos) json.add("ignore_eos", true);
   if (!s.logit_bias.empty()) {
     JsonObject biases;
-    for (const auto& [token, bias] : s.logit_bias) biases.number(std::to_string(token), bias);
-    json.key("logit_bias") += std::move(biases).finish();
+    for (const auto& [token, bias] : s.logit_bias) biases.add(std::to_string(token), bias);
+    json.add_raw("logit_bias", biases.text());
   }
   if (text && !request.stop.empty()) {
     std::string& out = json.key("stop");
@@ -84,20 +61,20 @@ std::string sampling_json(const RecordFacts& facts) {
     }
     out += ']';
   }
-  if (!request.stop_token_ids.empty()) json.ids("stop_token_ids", request.stop_token_ids);
-  if (tells_stop(choices.front(), text)) json.text("stop_reason", choices.front().stop_reason);
-  if (text && request.suffix) json.text("suffix", *request.suffix);
-  if (text && !request.user.empty()) json.text("user", request.user);
-  if (text && !request.metadata_json.empty()) json.key("metadata") += request.metadata_json;
-  if (!request.turn.empty()) json.text("turn", request.turn);
-  if (request.n > 1) json.integer("n", request.n);
+  if (!request.stop_token_ids.empty()) json.add("stop_token_ids", request.stop_token_ids);
+  if (tells_stop(choices.front(), text)) json.add("stop_reason", choices.front().stop_reason);
+  if (text && request.suffix) json.add("suffix", *request.suffix);
+  if (text && !request.user.empty()) json.add("user", request.user);
+  if (text && !request.metadata_json.empty()) json.add_raw("metadata", request.metadata_json);
+  if (!request.turn.empty()) json.add("turn", request.turn);
+  if (request.n > 1) json.add("n", request.n);
   if (facts.prompts.size() > 1) {
     append_rest(json.key("prompts"), facts.prompts, [text](const PromptFacts& p) { return prompt_json(p, text); });
   }
   if (choices.size() > 1) {
     append_rest(json.key("choices"), choices, [text](const ChoiceResult& c) { return choice_json(c, text); });
   }
-  return std::move(json).finish();
+  return json.text();
 }
 
 }  // namespace
@@ -175,14 +152,14 @@ std::string messages_json(const std::vector<ChatMessage>& messages) {
   std::string out = "[";
   for (const ChatMessage& message : messages) {
     JsonObject json;
-    json.text("role", message.role);
+    json.add("role", message.role);
     append_json(json.key("content"), message.content);
-    if (!message.name.empty()) json.text("name", message.name);
-    if (!message.tool_call_id.empty()) json.text("tool_call_id", message.tool_call_id);
+    if (!message.name.empty()) json.add("name", message.name);
+    if (!message.tool_call_id.empty()) json.add("tool_call_id", message.tool_call_id);
     if (!message.tool_calls.is_null()) append_json(json.key("tool_calls"), message.tool_calls);
     for (const auto& [key, value] : message.extra) append_json(json.key(key), value);
     if (out.size() > 1) out += ',';
-    out += std::move(json).finish();
+    out += json.text();
   }
   return out + ']';
 }

@@ -222,7 +222,7 @@ std::optional<ApiError> Completions::start(Job& job, const HttpRequest& request)
   r.conversation = call.conversation;
   if (auto error = read_client_context(request, &r)) return error;
   r.group_key = group_key(r.conversation, r);
-  const LiveContext live = control_.live_context(r.group_key);
+  const LiveContext live = control_.live_context(r);
   r.session = live.session;
   r.split = live.split;
   const auto gone = [this, &request] { return stopping_.load() || request.gone(); };

@@ -37,7 +37,7 @@ struct ServedModel {
 // Where a live exchange belongs.
 struct LiveContext {
   SessionId session;            // invalid while no session runs
-  Split split = Split::kTrain;  // of this group; a stream with held-out prompts of its own trains on all live ones
+  Split split = Split::kTrain;  // a stream with held-out prompts of its own trains on all live ones but those
 };
 
 // What a recipe says of its answers, for requests that leave it to the recipe.
@@ -92,6 +92,7 @@ struct ServingCounters {
 };
 
 class EventHub;
+struct CompletionRequest;
 
 class Control {
  public:
@@ -106,8 +107,8 @@ class Control {
   // "name@17" = that version. kNotFound names it; it is never answered by another model.
   virtual Result<AdapterChoice> resolve_model(const std::string& name) const = 0;
   virtual std::string base_digest() const = 0;          // hex digest of the weights, for system_fingerprint
-  // `group_key`: what must not be on both sides of the split (the conversation, else the prompt).
-  virtual LiveContext live_context(const std::string& group_key) const = 0;
+  // By the request's prompt and its group_key: what must not be on both sides of the split (the conversation, else the prompt).
+  virtual LiveContext live_context(const CompletionRequest& request) const = 0;
   // Texts before the prefix, the suffix and the answer, for models without fill-in-the-middle tokens: the running recipe's.
   virtual std::optional<std::array<std::string, 3>> fim_markers() const = 0;
   virtual std::optional<SamplingDefaults> sampling_defaults() const = 0;  // the running recipe's

@@ -150,7 +150,15 @@ std::optional<ApiError> read_chat(const DataValue& body, const ChatTemplate* cha
   append_json(request->prompt_json, *messages);
   if (const DataValue* kwargs = member(body, "chat_template_kwargs")) {
     if (!is_object(*kwargs)) return field_error("chat_template_kwargs", "must be an object");
-    request->render.kwargs = std::get<DataValue::Dict>(kwargs->v);
+    for (const auto& [name, value] : std::get<DataValue::Dict>(kwargs->v)) {
+      if (name != "documents") {
+        request->render.kwargs.emplace_back(name, value);
+      } else if (value.is_null() || list_of(&value) != nullptr) {
+        request->render.documents = value;
+      } else {
+        return field_error("chat_template_kwargs.documents", "must be a list");
+      }
+    }
   }
   return read_tools(body, chat_template, request, calls_wanted);
 }

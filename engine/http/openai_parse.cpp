@@ -22,7 +22,8 @@ constexpr std::size_t kMaxPrompts = 64;
 constexpr std::size_t kMaxStops = 16;
 constexpr std::size_t kMaxStopLength = 256;
 constexpr std::size_t kMaxBiases = 1024;
-constexpr std::size_t kMaxMetadata = 4096;
+constexpr std::size_t kMaxUser = 4096;
+constexpr std::size_t kMaxMetadata = 65536;  // holds what OpenAI takes: 16 keys of 64 characters with 512 each, escaped
 
 // A count without an upper bound of its own: more than fits means as much as there can be.
 int read_count(Fields& f, const char* name, int fallback) {
@@ -208,12 +209,12 @@ void read_stream(Fields& f, OpenAiCall* call) {
 // Who asks, and what is kept with the record.
 void read_origin(Fields& f, OpenAiCall* call) {
   CompletionRequest& r = call->request;
-  r.user = f.text("user", "", 256);
+  r.user = f.text("user", "", kMaxUser);
   r.store_text = f.boolean("store", true);
   if (const Json* metadata = f.find("metadata")) {
     if (!metadata->is_object()) return f.refuse("metadata", "must be an object");
     r.metadata_json = dump(*metadata);
-    if (r.metadata_json.size() > kMaxMetadata) f.refuse("metadata", "must have at most 4096 bytes of JSON text");
+    if (r.metadata_json.size() > kMaxMetadata) f.refuse("metadata", "must have at most " + std::to_string(kMaxMetadata) + " bytes of JSON text");
   }
   call->conversation = f.text("session_id", "", 256);
   r.turn = f.text("turn_type", "", 16);

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <sstream>
 
-#include "learn/number_text.h"
+#include "base/json_object.h"
 #include "store/store.h"
 
 namespace sluice {
@@ -99,19 +99,15 @@ Result<Baseline> Baseline::parse(const std::string& text) {
 }
 
 std::string Baseline::to_json() const {
-  std::string out = "{";
+  JsonObject out;
   for (int i = 0; i < kFeedbackSources; ++i) {
     const Source& s = sources_[static_cast<std::size_t>(i)];
     if (s.segments.empty()) continue;
-    out += (out.size() > 1 ? ",\"" : "\"") + std::string(feedback_source_name(static_cast<FeedbackSource>(i))) + "\":{";
-    bool first = true;
-    for (const auto& [name, sums] : s.segments) {
-      out += (first ? "\"" : ",\"") + name + "\":[" + json_number(sums.reward) + "," + json_number(sums.length) + "]";
-      first = false;
-    }
-    out += "}";
+    JsonObject segments;
+    for (const auto& [name, sums] : s.segments) segments.add(name, std::vector<double>{sums.reward, sums.length});
+    out.add_raw(feedback_source_name(static_cast<FeedbackSource>(i)), segments.text());
   }
-  return out + "}";
+  return out.text();
 }
 
 }  // namespace sluice

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "base/fault.h"
-#include "learn/number_text.h"
+#include "base/json_object.h"
 #include "learn/train_batch.h"
 
 namespace sluice {
@@ -16,14 +16,18 @@ double mean(const std::vector<double>& values) {
 }
 
 std::string stats_json(const StepStats& s, double length_bias) {
-  std::string too_far;
-  for (std::int64_t i : s.too_far) too_far += (too_far.empty() ? "" : ",") + std::to_string(i);
-  return std::string("{\"skipped\":") + (s.skipped ? "true" : "false") + ",\"lr\":" + json_number(s.lr) +
-         ",\"effective_share\":" + json_number(s.effective_share) +
-         ",\"lp_advantage_cov\":" + json_number(s.lp_advantage_cov) + ",\"length_bias\":" + json_number(length_bias) +
-         ",\"fresh_tokens\":" + std::to_string(s.fresh_tokens) + ",\"fresh_outside\":" + std::to_string(s.fresh_outside) +
-         ",\"fresh_abs_kl\":" + json_number(s.fresh_abs_kl) + ",\"fresh_entropy\":" + json_number(s.fresh_entropy) +
-         ",\"too_far\":[" + too_far + "]}";
+  return JsonObject()
+      .add("skipped", s.skipped)
+      .add("lr", s.lr)
+      .add("effective_share", s.effective_share)
+      .add("lp_advantage_cov", s.lp_advantage_cov)
+      .add("length_bias", length_bias)
+      .add("fresh_tokens", s.fresh_tokens)
+      .add("fresh_outside", s.fresh_outside)
+      .add("fresh_abs_kl", s.fresh_abs_kl)
+      .add("fresh_entropy", s.fresh_entropy)
+      .add("too_far", s.too_far)
+      .text();
 }
 
 }  // namespace

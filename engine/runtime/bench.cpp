@@ -32,6 +32,15 @@ Status feed(ModelContext& context, SequenceHandle sequence, std::span<const Toke
   return {};
 }
 
+// A line of the kernel's account of this process.
+double status_megabytes(const std::string& name) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(name)) return std::atof(line.c_str() + name.size()) / 1024;
+  }
+  return 0;
+}
+
 }  // namespace
 
 // Deterministic ids inside the vocabulary; what they say does not change the time they take.
@@ -41,13 +50,9 @@ std::vector<TokenId> some_tokens(int count, int vocab, int salt) {
   return ids;
 }
 
-double anonymous_megabytes() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("RssAnon:")) return std::atof(line.c_str() + 8) / 1024;
-  }
-  return 0;
-}
+double anonymous_megabytes() { return status_megabytes("RssAnon:"); }
+
+double resident_megabytes() { return status_megabytes("VmRSS:"); }
 
 TemporaryFolder::TemporaryFolder() {
   std::string pattern = (std::filesystem::temp_directory_path() / "sluice-bench-XXXXXX").string();

@@ -32,6 +32,8 @@ std::vector<TokenId> some_tokens(int count, int vocab, int salt);
 
 // Pages of this process that no file backs, as the kernel counts them.
 double anonymous_megabytes();
+// All of its pages in memory.
+double resident_megabytes();
 
 // A folder of ours that goes with us.
 class TemporaryFolder {
@@ -54,7 +56,7 @@ class Bench {
   Status prefill();
   Status memory();
   Status train();
-  Status swap();
+  Status swap();  // swap_resident, load_to_visible, reload
   Status store();
 
  private:
@@ -86,6 +88,9 @@ class Bench {
   // Versions of rank 16 whose B moved, as after a step; each with memory of its own.
   Result<std::vector<std::shared_ptr<const Adapter>>> make_adapters(int count);
   Status write_adapter(const std::string& folder, std::uint64_t seed);
+  Status swap_resident();
+  Status load_to_visible();
+  Status reload();
   Status train_shape(const BatchShape& shape, int rank);
   TrainBatch training_batch(const BatchShape& shape) const;
 

@@ -88,12 +88,13 @@ Status Bookkeeper::catch_up() {
   take_feedback();
   take_decisions();
   if (unwritten_.empty()) return {};
-  // Points first: after a crash between the two a point may come twice, never not at all. On a full disk they wait here.
-  SLUICE_RETURN_IF_ERROR(store_.add_metrics(unwritten_));
+  // Points and mark together, so that no crash makes a point twice or leaves one out. On a full disk they wait here.
+  SLUICE_RETURN_IF_ERROR(store_.add_metrics(
+      unwritten_, std::pair(std::string(kMark), std::to_string(last_feedback_) + " " + std::to_string(last_decision_))));
   unwritten_.clear();
   written_feedback_ = std::max(written_feedback_, last_feedback_);
   written_decision_ = std::max(written_decision_, last_decision_);
-  return store_.put_value(kMark, std::to_string(last_feedback_) + " " + std::to_string(last_decision_));
+  return {};
 }
 
 Status Bookkeeper::add_speed(SessionId session, double tokens_per_s) {

@@ -6,9 +6,9 @@
 
 #include "base/excerpt.h"
 #include "http/event_hub.h"
-#include "release/evidence.h"
 #include "release/gate_json.h"
 #include "runtime/adapter_import.h"
+#include "runtime/live_split.h"
 #include "runtime/outcomes.h"
 #include "runtime/runtime_impl.h"
 
@@ -28,6 +28,8 @@ const char* phase_name(EnginePhase phase) {
   }
   return "unknown";
 }
+
+nlohmann::json or_null(VersionId version) { return version.valid() ? nlohmann::json(version.value) : nlohmann::json(); }
 
 }  // namespace
 
@@ -101,14 +103,11 @@ std::string HttpControl::base_digest() const {
   return serving ? serving->system.model->info().content_hash : "";
 }
 
-LiveContext HttpControl::live_context(const std::string& group_key) const {
-  LiveContext context;
+LiveContext HttpControl::live_context(const CompletionRequest& request) const {
   const auto session = impl_.session();
-  if (!session) return context;
-  context.session = session->row().id;
-  // A stream with held-out prompts of its own trains on all its live ones (gate.md §2).
-  if (session->recipe().task.held_out.empty()) context.split = split_of(impl_.store->split_salt(), group_key);
-  return context;
+  const auto serving = impl_.serving();
+  if (!session || !serving) return {};
+  return {session->row().id, live_split(session->recipe(), impl_.store->split_salt(), *serving->system.tokenizer, request)};
 }
 
 std::optional<std::array<std::string, 3>> HttpControl::fim_markers() const {
@@ -153,7 +152,7 @@ std::string HttpControl::status_json() const {
        {{"doing", s.train.doing}, {"head_step", s.train.head_step}, {"steps_ahead", s.train.steps_ahead},
         {"labelled_waiting", s.train.labelled_waiting}, {"brake", s.train.brake}}},
       {"gate",
-       {{"measuring", s.gate.measuring}, {"candidate", s.gate.candidate.value}, {"stage", s.gate.stage}, {"n", s.gate.n},
+       {{"measuring", s.gate.measuring}, {"candidate", or_null(s.gate.candidate)}, {"stage", s.gate.stage}, {"n", s.gate.n},
         {"note", s.gate.note}}},
   };
   if (s.session) {

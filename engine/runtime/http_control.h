@@ -16,7 +16,7 @@ class HttpControl final : public Control {
   std::vector<ServedModel> models() const override;
   Result<AdapterChoice> resolve_model(const std::string& name) const override;
   std::string base_digest() const override;
-  LiveContext live_context(const std::string& group_key) const override;
+  LiveContext live_context(const CompletionRequest& request) const override;
   std::optional<std::array<std::string, 3>> fim_markers() const override;
   std::optional<SamplingDefaults> sampling_defaults() const override;
   ServingCounters counters() const override;

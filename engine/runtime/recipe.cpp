@@ -205,6 +205,7 @@ Result<Recipe> parse_recipe(const std::string& json, const std::string& path) {
   auto task = parse_task_recipe(json);
   if (!task.ok()) return invalid_argument(path + ": " + task.status().message());
   recipe.task = std::move(task).value();
+  recipe.held_back = HeldOutTexts({&recipe.task.held_out, &recipe.task.probes});
   try {
     const Json root = Json::parse(json);
     if (Status s = read_parts(root, recipe); !s.ok()) return invalid_argument(path + ": " + s.message());

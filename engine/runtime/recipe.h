@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "learn/settings.h"
 #include "release/gate.h"
+#include "tasks/held_out.h"
 #include "tasks/recipe.h"
 
 namespace sluice {
@@ -26,6 +27,7 @@ struct Recipe {
   std::string path;
   std::string json;                // the file as read
   TaskRecipe task;
+  HeldOutTexts held_back;          // the texts of task.held_out and task.probes
   LearnSettings learn;
   GateSettings gate;
   DemoSettings demo;

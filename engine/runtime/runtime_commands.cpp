@@ -4,8 +4,10 @@
 #include <filesystem>
 #include <random>
 
+#include "base/sha256.h"
 #include "model/export.h"
 #include "release/gate_json.h"
+#include "runtime/live_split.h"
 #include "runtime/outcomes.h"
 #include "runtime/runtime_impl.h"
 #include "store/desk.h"
@@ -175,7 +177,13 @@ Result<Answer> Runtime::Impl::ask_one(const Ask& ask, std::optional<VersionId> v
   request.sampling.seed = ask.seed.value_or(std::random_device()() & 0x7fffffffULL);
   request.max_tokens = ask.max_tokens > 0 ? ask.max_tokens : running ? sampling.max_tokens : 128;
   request.route = kDeskRoute;
-  if (running) request.session = running->row().id;
+  Sha256 hash;
+  hash.update(ask.prompt);
+  request.group_key = "p:" + to_hex(hash.digest()).substr(0, 32);
+  if (running) {
+    request.session = running->row().id;
+    request.split = live_split(running->recipe(), store->split_salt(), *s->system.tokenizer, request);
+  }
   if (version) {
     SLUICE_ASSIGN_OR_RETURN(const VersionPass pass, s->registry->make_pass(*version));
     request.adapter = AdapterChoice::with(pass);

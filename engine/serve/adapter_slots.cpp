@@ -102,6 +102,8 @@ VersionId AdapterSlots::serving() const {
 void AdapterSlots::set_pinnable(std::set<VersionId> versions) {
   MutexLock lock(mu_);
   pinnable_ = std::move(versions);
+  // One that may never serve again, its files deleted perhaps, is kept for no roll-back.
+  std::erase_if(promoted_, [this](VersionId v) { return v != serving_ && !pinnable_.contains(v); });
   evict();
 }
 

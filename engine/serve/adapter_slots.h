@@ -2,7 +2,7 @@
 // The local AdapterHost: resident adapter versions and the pointer new sequences read. Mutex + pointer; a swap is a pointer
 // store, loads run on the caller's thread (never the engine's). Thread-safe.
 //
-// Resident stay: the serving version, the last four promoted before it, those set_kept() names (canary, last proven), and
+// Resident stay: the serving version, the last four promoted before it while clients may pin them, those set_kept() names (canary, last proven), and
 // whatever is pinned by prepare() or in use by a sequence. Other versions clients may pin stay while the pool has room,
 // least recently used leave first, and are read again when they are asked for; the rest leaves when its pins are gone.
 // Which versions clients may pin (states serving, canary, retired) is told by the registry through set_pinnable().

@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -120,7 +121,8 @@ class Store {
                             std::vector<std::pair<RecordId, std::string>> dropped);
   // The step, its metrics, batch state "trained", the records' used_in_step and fate, in one transaction.
   Result<StepId> add_step(StepRow step, std::vector<MetricRow> metrics);
-  Status add_metrics(std::vector<MetricRow> metrics);
+  // With `value`, also that put_value (name, value), in one transaction: how far the points go.
+  Status add_metrics(std::vector<MetricRow> metrics, const std::optional<std::pair<std::string, std::string>>& value = std::nullopt);
   // Reserves an id from the counter so that files can be written before the row; never reused, gaps are fine.
   Result<VersionId> reserve_version();
   Status add_version(VersionRow row);                                // id from reserve_version(); state must be kCandidate

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Writes of the trainer: batches, steps, curves, small values.
+#include "base/fault.h"
 #include "store/store_impl.h"
 
 namespace sluice {
@@ -48,6 +49,10 @@ Status drop_record(Tx& tx, const RecordId& id, const std::string& reason) {
   run(tx.db, "UPDATE record SET fate = ? WHERE seq = ?", reason, record->seq);
   tx.announce(EventKind::kRecord, record->seq, id.text);
   return Status();
+}
+
+void set_value(Tx& tx, const std::string& name, const std::string& value) {
+  run(tx.db, "INSERT INTO value VALUES (?, ?) ON CONFLICT(name) DO UPDATE SET value = excluded.value", "user." + name, value);
 }
 
 }  // namespace
@@ -101,21 +106,22 @@ Result<StepId> Store::add_step(StepRow step, std::vector<MetricRow> metrics) {
   return step.id;
 }
 
-Status Store::add_metrics(std::vector<MetricRow> metrics) {
-  return impl_->write([&metrics](Tx& tx) {
+Status Store::add_metrics(std::vector<MetricRow> metrics, const std::optional<std::pair<std::string, std::string>>& value) {
+  return impl_->write([&](Tx& tx) {
     for (MetricRow& metric : metrics) {
       metric.seq = 0;
       if (metric.time_us == 0) metric.time_us = tx.now_us;
       tx.announce(EventKind::kMetric, insert(tx.db, metric));
     }
+    fault_point("metrics_inserted");
+    if (value) set_value(tx, value->first, value->second);
     return Status();
   });
 }
 
 Status Store::put_value(const std::string& name, const std::string& value) {
   return impl_->write([&](Tx& tx) {
-    run(tx.db, "INSERT INTO value VALUES (?, ?) ON CONFLICT(name) DO UPDATE SET value = excluded.value", "user." + name,
-        value);
+    set_value(tx, name, value);
     return Status();
   });
 }

@@ -7,6 +7,7 @@
 
 #include "base/json_limits.h"
 #include "base/plain_name.h"
+#include "tasks/held_out.h"
 #include "tasks/recipe.h"
 
 namespace sluice {
@@ -128,6 +129,10 @@ Status check_apart(const TaskRecipe& recipe) {
         return wrong("stream", "has the topic \"" + prompt.topic + "\" both to train on and held out");
       }
     }
+  }
+  const HeldOutTexts held_back({&recipe.held_out, &recipe.probes});  // by which live traffic is kept out of training
+  for (const TaskPrompt& prompt : recipe.train) {
+    if (held_back.contain(prompt.text)) return wrong("stream", "both trains on and holds out the prompt: " + prompt.text);
   }
   if (recipe.train.empty()) return wrong("stream", "makes no prompts to train on: give forms and topics, or prompts");
   return {};

@@ -163,6 +163,19 @@ class LoopTest(unittest.TestCase):
         self.assertEqual(subprocess.run([PROGRAM, "--version"], capture_output=True).returncode, 0)
         self.assertEqual(subprocess.run([PROGRAM, "demo", "--help"], capture_output=True).returncode, 0)
 
+    def test_json_lines_on_standard_output_are_nothing_else(self):
+        for words, heading in ((["bench", "store"], "rows/s"), (["demo", "--data", self.temp.name + "/lines", "--model", MODEL, "--max-requests", "2"], "Workspace")):
+            ran = subprocess.run([PROGRAM, *words, "--json", "-"], capture_output=True, text=True, timeout=300)
+            self.assertEqual(ran.returncode, 0, ran.stderr)
+            events = [json.loads(line) for line in ran.stdout.splitlines()]
+            self.assertTrue(events)
+            for event in events:
+                self.assertIn("t", event)
+                self.assertGreaterEqual({"request", "step", "decision", "swap", "summary", "bench"}, {event["event"]})
+                for field in ("candidate", "version"):
+                    self.assertNotEqual(event.get(field), -1, "none is null")
+            self.assertIn(heading, ran.stderr)
+
     def test_generate_prints_one_object(self):
         words = [PROGRAM, "generate", "--model", MODEL, "--prompt", "hello", "--max-tokens", "6", "--json", "--logprobs"]
         first = json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)

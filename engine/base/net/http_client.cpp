@@ -110,6 +110,20 @@ struct Reading {
   }
 };
 
+httplib::Request request_for(const char* method, const std::string& path) {
+  httplib::Request request;
+  request.method = method;
+  request.path = path;
+  return request;
+}
+
+httplib::Request post_request(const std::string& path, const std::string& body, const std::string& content_type) {
+  httplib::Request request = request_for("POST", path);
+  request.body = body;
+  request.headers.emplace("Content-Type", content_type);
+  return request;
+}
+
 }  // namespace
 
 std::string_view HttpResponse::header(std::string_view name) const {
@@ -229,32 +243,20 @@ Result<std::unique_ptr<HttpClient>> HttpClient::create(const std::string& base_u
 
 Result<HttpResponse> HttpClient::get(const std::string& path, const HttpCall& call) {
   SLUICE_RETURN_IF_ERROR(check_request(path, "", call.headers));
-  httplib::Request request;
-  request.method = "GET";
-  request.path = path;
-  return impl_->exchange(std::move(request), call, nullptr, nullptr);
+  return impl_->exchange(request_for("GET", path), call, nullptr, nullptr);
 }
 
 Result<HttpResponse> HttpClient::post(const std::string& path, const std::string& body, const std::string& content_type,
                                       const HttpCall& call) {
   SLUICE_RETURN_IF_ERROR(check_request(path, content_type, call.headers));
-  httplib::Request request;
-  request.method = "POST";
-  request.path = path;
-  request.body = body;
-  request.headers.emplace("Content-Type", content_type);
-  return impl_->exchange(std::move(request), call, nullptr, nullptr);
+  return impl_->exchange(post_request(path, body, content_type), call, nullptr, nullptr);
 }
 
 Result<HttpResponse> HttpClient::post_events(const std::string& path, const std::string& body,
                                              const std::string& content_type, const OnData& on_data,
                                              const HttpCall& call) {
   SLUICE_RETURN_IF_ERROR(check_request(path, content_type, call.headers));
-  httplib::Request request;
-  request.method = "POST";
-  request.path = path;
-  request.body = body;
-  request.headers.emplace("Content-Type", content_type);
+  httplib::Request request = post_request(path, body, content_type);
   request.headers.emplace("Accept", "text/event-stream");
   SseReader events(call.max_body_bytes);
   return impl_->exchange(std::move(request), call, &events, &on_data);

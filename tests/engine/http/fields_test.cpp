@@ -30,6 +30,15 @@ class FieldsTest : public HttpTest {
   }
 };
 
+// The metadata of OpenAI's own bounds: 16 keys of 64 characters, with 512 each; of characters that take most room.
+json openai_most() {
+  std::string value;
+  for (int i = 0; i < 512; ++i) value += "\x01";
+  json out;
+  for (char key = 'a'; key < 'a' + 16; ++key) out[std::string(63, '\x01') + key] = value;
+  return out;
+}
+
 TEST_F(FieldsTest, EveryBoundOfTheSheet) {
   start();
   const std::vector<std::tuple<const char*, std::vector<json>, std::vector<json>>> rows = {
@@ -54,8 +63,8 @@ TEST_F(FieldsTest, EveryBoundOfTheSheet) {
       {"echo", {true, false}, {1}},
       {"return_token_ids", {true}, {"yes"}},
       {"logit_bias", {json::object(), {{"65", -100}}, {{"65", 100.0}}}, {{{"65", 100.5}}, {{"65", "1"}}, {{"x", 1}}, json::array()}},
-      {"metadata", {json::object(), {{"a", "b"}}}, {"text", {{"a", std::string(5000, 'x')}}}},
-      {"user", {"someone"}, {5}},
+      {"metadata", {json::object(), {{"a", "b"}}, openai_most()}, {"text", {{"a", std::string(65536, 'x')}}}},
+      {"user", {"someone", std::string(4096, 'x')}, {5, std::string(4097, 'x')}},
       {"store", {true, false}, {"no"}},
       {"stream", {false}, {"yes", 1}},
       {"response_format", {{{"type", "text"}}}, {{{"type", "json_object"}}, "text"}},

@@ -75,8 +75,8 @@ class FakeControl : public Control {
     return not_found("There is no model " + name);
   }
   std::string base_digest() const override { return "0123456789abcdef"; }
-  LiveContext live_context(const std::string& group) const override {
-    return {session_.get(), group == "c:held" ? Split::kHeldOut : Split::kTrain};
+  LiveContext live_context(const CompletionRequest& request) const override {
+    return {session_.get(), request.group_key == "c:held" ? Split::kHeldOut : Split::kTrain};
   }
   std::optional<std::array<std::string, 3>> fim_markers() const override { return fim_markers_.get(); }
   std::optional<SamplingDefaults> sampling_defaults() const override { return sampling_defaults_.get(); }

@@ -205,12 +205,19 @@ TEST_F(InputsTest, TheOpeningAndTheContinuationOfATurn) {
 
 TEST_F(InputsTest, TemplateArgumentsAndErrorsReachTheClient) {
   template_ = ChatTemplate::create(
-      "{% if deny %}{{ raise_exception('no ' + deny) }}{% endif %}{% for m in messages %}{{ m.content }}{% endfor %}{{ mood }}",
+      "{% if deny %}{{ raise_exception('no ' + deny) }}{% endif %}{% for m in messages %}{{ m.content }}{% endfor %}{{ mood }}"
+      "{% for d in documents or [] %}[{{ d.text }}]{% endfor %}",
       "", "").value();
   start(says("ok"));
   json body = chat("a");
   body["chat_template_kwargs"] = {{"mood", "calm"}};
   EXPECT_EQ(testing::fake_text(record_of(post("/v1/chat/completions", body).body).prompt_ids), "acalm");
+  body["chat_template_kwargs"] = {{"documents", {{{"text", "one"}}, {{"text", "two"}}}}, {"mood", "calm"}};
+  EXPECT_EQ(testing::fake_text(record_of(post("/v1/chat/completions", body).body).prompt_ids), "acalm[one][two]");
+  body["chat_template_kwargs"] = {{"documents", nullptr}};
+  EXPECT_EQ(post("/v1/chat/completions", body).status, 200);
+  body["chat_template_kwargs"] = {{"documents", "one"}};
+  EXPECT_EQ(post("/v1/chat/completions", body).param(), "chat_template_kwargs.documents");
   body["chat_template_kwargs"] = {{"deny", "entry"}};
   const Got g = post("/v1/chat/completions", body);
   EXPECT_EQ(g.status, 400);

@@ -5,12 +5,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <fstream>
 #include <iterator>
+#include <set>
 
 #include "engine/store/store_fixture.h"
 #include "learn_torch/step_runner.h"
+#include "release/registry.h"
 #include "runtime/load.h"
+#include "serve/engine.h"
 
 namespace sluice {
 namespace {
@@ -90,6 +94,82 @@ TEST_F(AdapterImportTest, LRA17_AllOrNone) {
   EXPECT_THAT(got.status().message(), HasSubstr("/nothing"));
   EXPECT_EQ(store->versions().size(), 1u) << "the base alone";
   EXPECT_EQ(folders_made(), 0);
+}
+
+// Two adapters come in under one name, the first deleted before the second: its memory is back, and the second answers as it
+// does on an engine that never knew the first.
+class SameNameTest : public AdapterImportTest {
+ protected:
+  struct Served {
+    Served(Store& store, const std::shared_ptr<const Model>& model)
+        : slots(model->adapter_loader(), [&store](VersionId v) { return store.adapter_folder(v); }),
+          engine(model, slots, {}, log),
+          registry(store, slots, options()) {}
+    RegistryOptions options() {
+      RegistryOptions o;
+      o.on_pinnable = [this](std::set<VersionId> v) { slots.set_pinnable(std::move(v)); };
+      o.on_kept = [this](std::set<VersionId> v) { slots.set_kept(std::move(v)); };
+      return o;
+    }
+    Status act(ManualAction action, VersionId version) { return registry.act({action, version, "test", "by hand", SessionId(), std::nullopt}).status(); }
+    // Log-probabilities of a prompt and of greedy tokens behind it, under what serves.
+    std::vector<float> answer() {
+      Request r;
+      r.prompt = {5, 6, 7, 8, 9, 10};
+      r.max_tokens = 8;
+      r.sampling.temperature = 0;
+      r.ignore_stop_ids = true;
+      r.score_prompt = true;
+      auto stream = std::move(engine.submit(std::move(r))).value();
+      const auto soon = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+      std::vector<float> out;
+      while (const auto event = stream->next(soon)) {
+        if (event->kind == TokenEvent::Kind::kEnd) break;
+        out.push_back(event->token.lp_raw);
+      }
+      const auto started = stream->wait_started(soon);
+      EXPECT_TRUE(started.ok());
+      if (started.ok()) out.insert(out.end(), started->prompt_scores.begin(), started->prompt_scores.end());
+      return out;
+    }
+
+    Log log;
+    AdapterSlots slots;
+    Engine engine;
+    Registry registry;
+  };
+  VersionId import_mine(const char* which) {
+    const auto got = bring_in({{"mine", std::string(SLUICE_TEST_DATA) + "/golden/" + which, ""}});
+    EXPECT_TRUE(got.ok()) << got.status().message();
+    return got.ok() ? got->front().version : VersionId();
+  }
+};
+
+TEST_F(SameNameTest, LRA3_DeleteThenImportAnotherUnderTheSameName) {
+  std::vector<float> first, second;
+  {
+    Served served(*store, system.model);
+    ASSERT_TRUE(served.registry.start().ok());
+    const std::vector<float> base = served.answer();
+    const VersionId one = import_mine("tiny-lora");
+    ASSERT_TRUE(served.act(ManualAction::kPromote, one).ok());
+    first = served.answer();
+    EXPECT_NE(first, base);
+    ASSERT_TRUE(served.act(ManualAction::kRollback, kBaseVersion).ok());
+    ASSERT_TRUE(served.registry.prune(one).ok());
+    EXPECT_FALSE(served.slots.pinnable(one));
+    EXPECT_THAT(served.slots.resident(), ::testing::IsEmpty());
+    EXPECT_EQ(served.answer(), base);
+    const VersionId other = import_mine("tiny-lora-patterns");
+    EXPECT_NE(other, one) << "a number is never used again";
+    ASSERT_TRUE(served.act(ManualAction::kPromote, other).ok());
+    second = served.answer();
+    EXPECT_NE(second, first);
+    EXPECT_EQ(served.slots.resident(), std::vector<VersionId>{other});
+  }
+  Served cold(*store, system.model);
+  ASSERT_TRUE(cold.registry.start().ok());
+  EXPECT_EQ(cold.answer(), second) << "as on an engine that never knew the first";
 }
 
 }  // namespace

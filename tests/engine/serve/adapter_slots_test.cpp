@@ -65,6 +65,18 @@ TEST(AdapterSlots, LRA3_PreparedVersionsStayUntilReleasedAsOftenAsPrepared) {
   t.slots.release(kBaseVersion);
 }
 
+// One that served before its files were deleted, too: no roll-back goes there any more.
+TEST(AdapterSlots, LRA3_ADeletedVersionGivesItsMemoryBack) {
+  SlotsUnderTest t;
+  const VersionId deleted = t.publish(t.version()), serving = t.publish(t.version());
+  t.slots.set_pinnable({deleted, serving});
+  EXPECT_THAT(t.slots.resident(), ElementsAre(deleted, serving)) << "for a roll-back";
+  t.slots.set_pinnable({serving});
+  EXPECT_EQ(t.slots.resolve(AdapterChoice::pinned(deleted)).code(), Code::kNotFound);
+  EXPECT_THAT(t.slots.resident(), ElementsAre(serving));
+  EXPECT_EQ(t.model->live_adapters(), 1);
+}
+
 TEST(AdapterSlots, FailedLoadsSayWhyAndLeaveNothing) {
   SlotsUnderTest t;
   t.publish(t.version());

@@ -88,6 +88,7 @@ TEST(ParseRecipe, EveryMistakeIsNamed) {
   EXPECT_THAT(message(kSmall, "\"tiny\"", "\"no spaces\""), HasSubstr("\"name\" must be"));
   EXPECT_THAT(message(kSmall, "{topic}", "it"), HasSubstr("without exactly one {topic}: What is it?"));
   EXPECT_THAT(message(kSmall, "\"a cat\"", "\"a dog\""), HasSubstr("makes the same prompt twice: What is a dog?"));
+  EXPECT_THAT(message(kSmall, "\"a cat\"", "\"A  dog\", \"a cat\""), HasSubstr("holds out the prompt: What is A  dog?"));
   EXPECT_THAT(message(kSmall, "\"a cat\"", "3"), HasSubstr("stream.topics"));
   EXPECT_THAT(message(kSmall, "\"finished\"", "\"finish\""), HasSubstr("rule \"finish\" is unknown"));
   EXPECT_THAT(message(kSmall, "[{\"rule\": \"finished\"}]", "[]"), HasSubstr("user.rules"));
