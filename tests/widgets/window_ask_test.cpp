@@ -38,10 +38,15 @@ class WindowAskTest : public QObject {
     QVERIFY2(found && found->isEnabled(), action);
     found->trigger();
   }
-  // Marks a record as a step would: in a batch that trained.
+  // A client's verdict, and a step that trained on it.
   static void train(Store& store, const RecordId& record) {
+    FeedbackRow verdict;
+    verdict.record = record;
+    verdict.source = FeedbackSource::kClient;
+    QVERIFY(store.add_feedback(verdict).ok());
     BatchRow batch;
     batch.records = {record};
+    batch.rewards = batch.advantages = batch.weights = {1};
     batch.state = "formed";
     const auto id = store.add_batch(batch, {}, {});
     QVERIFY(id.ok());

@@ -142,9 +142,9 @@ void GatePanel::apply() {
   command.who = m_bridge.user();
   command.note = m_note->text().toStdString();
   const auto work = [draft = command.settings_json](const EngineApi& api) { return api.loosens(draft); };
-  m_bridge.job(this, work, [this, command, draft = m_draft](const Result<bool>& loosens) {
+  m_bridge.job(this, work, [this, command, moved = changes(), draft = m_draft](const Result<bool>& loosens) {
     if (!loosens.ok() || !*loosens) return put(command, draft);  // the engine says what is wrong with a draft it can't read
-    auto* sheet = new LoosenSheet(changes(), this);
+    auto* sheet = new LoosenSheet(moved, this);
     sheet->setAttribute(Qt::WA_DeleteOnClose);
     connect(sheet, &QDialog::accepted, this, [this, command, draft] { put(command, draft); });
     connect(sheet, &QDialog::rejected, this, &GatePanel::applyEnded);
