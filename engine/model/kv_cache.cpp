@@ -34,6 +34,7 @@ Result<OpenedSequence> KvCache::open(VersionId version, const std::vector<TokenI
   const int need = blocks_for(wanted);
   Sequence sequence;
   sequence.root = root(version, options.exact);
+  sequence.blocks.reserve(static_cast<std::size_t>(need));
   std::pair<int, int> partial{-1, 0};
   if (prefix_cache_) match_prefix(sequence, prompt, partial);
   sequence.reserved = need - static_cast<int>(sequence.blocks.size());
@@ -106,6 +107,7 @@ Status KvCache::reserve(SequenceHandle handle, int tokens) {
   if (available() < more) return busy("the key-value cache has no room for " + std::to_string(tokens) + " tokens now");
   sequence.reserved += more;
   reserved_ += more;
+  sequence.blocks.reserve(sequence.blocks.size() + static_cast<std::size_t>(sequence.reserved));
   return {};
 }
 
@@ -169,6 +171,7 @@ int KvCache::take_block(NodeKey parent) {
   block.node = next_node_++;
   block.parent = parent;
   block.tokens.clear();
+  block.tokens.reserve(kKvBlock);
   block.users = 1;
   if (prefix_cache_) children_[parent].push_back(b);
   return b;

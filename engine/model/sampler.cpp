@@ -5,8 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <unordered_map>
-#include <unordered_set>
+#include <utility>
 
 #include "model/kernels/vector_math.h"
 #include "model_api/temperature.h"
@@ -102,26 +101,37 @@ SampledToken Sampler::sample(const float* logits, int vocab, const SamplingParam
   return out;
 }
 
+void Sampler::count(const std::vector<TokenId>& tokens, int vocab) {
+  counts_.resize(static_cast<std::size_t>(vocab));
+  counted_.reserve(static_cast<std::size_t>(vocab));
+  for (const TokenId t : tokens) {
+    if (t >= 0 && t < vocab && counts_[static_cast<std::size_t>(t)]++ == 0) counted_.push_back(t);
+  }
+}
+
+template <class Fn>
+void Sampler::take_counts(const Fn& fn) {
+  for (const TokenId t : counted_) fn(t, std::exchange(counts_[static_cast<std::size_t>(t)], 0));
+  counted_.clear();
+}
+
 const float* Sampler::modified(const float* logits, int vocab, const SamplingParams& params,
                                const std::vector<TokenId>& generated, const std::vector<TokenId>* prompt) {
   work_.assign(logits, logits + vocab);
   const auto valid = [&](TokenId t) { return t >= 0 && t < vocab; };
   if (params.repetition_penalty != 1.0f) {
-    std::unordered_set<TokenId> seen(generated.begin(), generated.end());
-    if (prompt != nullptr) seen.insert(prompt->begin(), prompt->end());
-    for (const TokenId t : seen) {
-      if (!valid(t)) continue;
+    count(generated, vocab);
+    if (prompt != nullptr) count(*prompt, vocab);
+    take_counts([&](TokenId t, int) {
       float& z = work_[static_cast<std::size_t>(t)];
       z = z > 0 ? z / params.repetition_penalty : z * params.repetition_penalty;
-    }
+    });
   }
   if (params.presence_penalty != 0 || params.frequency_penalty != 0) {
-    std::unordered_map<TokenId, int> counts;
-    for (const TokenId t : generated) ++counts[t];
-    for (const auto& [t, n] : counts) {
-      if (!valid(t)) continue;
+    count(generated, vocab);
+    take_counts([&](TokenId t, int n) {
       work_[static_cast<std::size_t>(t)] -= params.presence_penalty + params.frequency_penalty * static_cast<float>(n);
-    }
+    });
   }
   for (const auto& [t, bias] : params.logit_bias) {
     if (valid(t)) work_[static_cast<std::size_t>(t)] += bias;

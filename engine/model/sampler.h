@@ -32,12 +32,17 @@ class Sampler {
 
   const float* modified(const float* logits, int vocab, const SamplingParams& params,
                         const std::vector<TokenId>& generated, const std::vector<TokenId>* prompt);
+  void count(const std::vector<TokenId>& tokens, int vocab);  // into counts_; tokens outside the vocabulary aside
+  template <class Fn>
+  void take_counts(const Fn& fn);  // fn(token, how often) for each that was counted; then none is
   void gather(const float* z, int vocab, float least);
   void keep_top(const float* z, int vocab, float best, const SamplingParams& params, float log_z);
   TokenId draw_kept(const SamplingParams& params, double u, float& lp_mu);
   TokenId draw_any(const float* z, int vocab, float temperature, double u);
 
   std::vector<float> work_;
+  std::vector<int> counts_;        // by token; all 0 between draws
+  std::vector<TokenId> counted_;   // those above 0
   std::vector<float> probabilities_;
   std::vector<Candidate> kept_;
 };
