@@ -209,5 +209,5 @@ class PureTest : public QObject {
   }
 };
 
-QTEST_APPLESS_MAIN(PureTest)
+QTEST_GUILESS_MAIN(PureTest)
 #include "pure_test.moc"

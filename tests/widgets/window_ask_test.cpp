@@ -14,6 +14,7 @@
 #include "gate/gate_panel.h"
 #include "gate/verdict_card.h"
 #include "labelling/label_page.h"
+#include "shell/format.h"
 #include "shell/info_bar.h"
 #include "shell/theme.h"
 #include "shell/user_name.h"
@@ -145,7 +146,8 @@ class WindowAskTest : public QObject {
     timeline->select(first);
     timeline->rollBack();
     f.window.findChild<QDialog*>(QStringLiteral("rollBackSheet"))->accept();
-    QTRY_VERIFY(f.window.infoBar()->trigger(QStringLiteral("rollback")));
+    QTRY_VERIFY(f.window.infoBar()->has(QStringLiteral("rollback")));
+    QVERIFY(f.window.infoBar()->trigger(QStringLiteral("rollback")));
     QTRY_COMPARE(f.engine->commandsOf<Decide>().size(), std::size_t{4});  // freeze, reject, roll back, undo
     for (const Decide& decide : f.engine->commandsOf<Decide>()) QCOMPARE(decide.actor, ada);
     QCOMPARE(f.engine->commandsOf<ServeBaseAndFreeze>().front().actor, ada);
@@ -267,7 +269,12 @@ class WindowAskTest : public QObject {
     std::vector<RecordRow> rows;
     for (int i = 1; i <= 4; ++i) rows.push_back(makeRecord("p" + std::to_string(i), "r"));
     FakeWindow f([&](FakeEngine& engine) {
-      for (const RecordRow& row : rows) QVERIFY(engine.writableStore().add_record(row).ok());
+      const SessionId session = *engine.writableStore().add_session(SessionRow());
+      for (RecordRow& row : rows) {
+        row.session = session;
+        row.received_us = row.served_us = nowUs();
+        QVERIFY(engine.writableStore().add_record(row).ok());
+      }
     });
     f.window.setMode(MainWindow::Mode::kLabel);
     LabelPage* page = f.window.labels();
