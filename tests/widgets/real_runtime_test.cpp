@@ -226,15 +226,15 @@ class RealRuntimeTest : public QObject {
   static void moveThreshold(RealFixture& f, SettingsId before) {
     GatePanel* gate = f.window.gate();
     auto* box = f.find<QDoubleSpinBox>("spin_alpha");
-    box->setValue(0.02);
+    box->setValue(0.005);
     QVERIFY(gate->draftDiffers());
     QTest::mouseClick(f.find<QPushButton>("applyGate"), Qt::LeftButton);
     QTRY_VERIFY_WITH_TIMEOUT(!gate->draftDiffers(), kWait);
     const GateSettingsRow row = *f.store().gate_settings();
     QVERIFY(row.id > before);
     QCOMPARE(row.who, f.window.bridge()->user());
-    QVERIFY2(row.settings_json.find("0.02") != std::string::npos, row.settings_json.c_str());
-    QCOMPARE(gate->draftValue(QStringLiteral("alpha")), 0.02);
+    QVERIFY2(row.settings_json.find("0.005") != std::string::npos, row.settings_json.c_str());
+    QCOMPARE(gate->draftValue(QStringLiteral("alpha")), 0.005);
     // A verdict that was being written at that very moment may still carry the row before; the next one can't.
     const auto since = [&] {
       auto rows = gateDecisions(f.store());

@@ -111,7 +111,10 @@ class SameNameTest : public AdapterImportTest {
       o.on_kept = [this](std::set<VersionId> v) { slots.set_kept(std::move(v)); };
       return o;
     }
-    Status act(ManualAction action, VersionId version) { return registry.act({action, version, "test", "by hand", SessionId(), std::nullopt}).status(); }
+    Status act(ManualAction action, VersionId version) {
+      const auto done = registry.act({action, version, "test", "by hand", SessionId(), std::nullopt});
+      return done.ok() ? Status() : done.status();
+    }
     // Log-probabilities of a prompt and of greedy tokens behind it, under what serves.
     std::vector<float> answer() {
       Request r;
