@@ -250,7 +250,7 @@ TEST_F(RuntimeTest, FreezingStopsLearningUntilUnfrozenAlsoOverARestart) {
   EXPECT_EQ(runtime->snapshot()->train.doing, "paused");
   ASSERT_TRUE(runtime->run(Decide{"unfreeze", VersionId(), "test", "all is well"}).ok());
   EXPECT_FALSE(runtime->snapshot()->frozen);
-  EXPECT_TRUE(comes_to(*runtime, "waiting for 16 labels"));
+  EXPECT_TRUE(comes_to(*runtime, "waiting for 15 labels"));
 }
 
 TEST_F(RuntimeTest, CandidatesOfAnEarlierSessionAreLeftBehind) {
