@@ -103,7 +103,9 @@ void AdapterSlots::set_pinnable(std::set<VersionId> versions) {
   MutexLock lock(mu_);
   pinnable_ = std::move(versions);
   // One that may never serve again, its files deleted perhaps, is kept for no roll-back.
-  std::erase_if(promoted_, [serving = serving_, &pinnable = pinnable_](VersionId v) { return v != serving && !pinnable.contains(v); });
+  std::set<VersionId> useful = pinnable_;
+  useful.insert(serving_);
+  std::erase_if(promoted_, [&useful](VersionId v) { return !useful.contains(v); });
   evict();
 }
 

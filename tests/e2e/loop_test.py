@@ -51,15 +51,19 @@ def verify(folder):
     return subprocess.run([PROGRAM, "verify", "--data", folder], capture_output=True, text=True)
 
 
+# Labels of one step.
+BATCH = json.load(open(RECIPES + "/be-brief.json", encoding="utf-8"))["learn"]["batch_size"]
+
+
 class LoopTest(unittest.TestCase):
     def setUp(self):
         self.temp = tempfile.TemporaryDirectory()
         self.folder = self.temp.name + "/workspace"
         self.addCleanup(self.temp.cleanup)
 
-    def label_sixteen(self, server, kind):
+    def label_batch(self, server, kind):
         receipts = []
-        for i in range(16):
+        for i in range(BATCH):
             answer = server.chat(f"prompt number {i}", i)
             receipts.append(answer["sluice"]["record_id"])
         for i, receipt in enumerate(receipts):
@@ -71,7 +75,7 @@ class LoopTest(unittest.TestCase):
 
     def test_labels_train_the_next_step(self):
         server = Server(self.folder, "--recipe", RECIPES + "/be-brief.json")
-        receipts = self.label_sixteen(server, None)
+        receipts = self.label_batch(server, None)
         server.wait(lambda s: s["training"]["head_step"] >= 1, "the step")
         with database(self.folder) as db:
             used = {r for (r,) in db.execute("select id from record where used_in_step is not null")}
@@ -83,7 +87,7 @@ class LoopTest(unittest.TestCase):
 
     def test_a_kill_loses_nothing_acknowledged(self):
         server = Server(self.folder, "--recipe", RECIPES + "/be-brief.json")
-        receipts = self.label_sixteen(server, None)
+        receipts = self.label_batch(server, None)
         server.kill()
         checked = verify(self.folder)
         self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
@@ -106,7 +110,7 @@ class LoopTest(unittest.TestCase):
         # The recipe says how many steps make a candidate; whatever the gate makes of it, a person may force it.
         for _ in range(json.loads(Path(RECIPES, "be-brief.json").read_text())["learn"]["candidate_every"]):
             before = server.call("/sluice/v1/status")[1]["training"]["head_step"]
-            self.label_sixteen(server, None)
+            self.label_batch(server, None)
             server.wait(lambda s: s["training"]["head_step"] > before, "a step")
         server.wait(lambda s: len(self.versions(server)) > 1, "a candidate")
         decided = server.wait(lambda s: self.state_of(server, 1) not in ("candidate", "evaluating"), "the gate's verdict", 300)
