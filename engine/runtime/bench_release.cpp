@@ -64,7 +64,8 @@ class ReleaseBed {
     }
   }
   Status promote(VersionId version) {
-    return registry.act({ManualAction::kPromote, version, "bench", "swap benchmark", SessionId(), std::nullopt}).status();
+    const auto done = registry.act({ManualAction::kPromote, version, "bench", "swap benchmark", SessionId(), std::nullopt});
+    return done.ok() ? Status() : done.status();
   }
 
   const std::unique_ptr<Store> store;
