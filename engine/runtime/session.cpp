@@ -225,11 +225,16 @@ void Session::on_decision(const DecisionRow& row) {
 }
 
 bool Session::wait_all_idle() {
-  // Two quiet looks in a row: a candidate written at the last moment of the first look is measured before the second.
+  // Two looks in a row at which nothing was left to do and nothing was decided. Both are told to look: what the store announces
+  // of its last commits may still be on its way. The gate looks behind the trainer, for its candidates.
   for (int quiet = 0; quiet < 2;) {
     if (stopping_) return false;
-    const bool idle = trainer_->wait_idle(soon()) && evaluator_->wait_idle(soon());
-    quiet = idle ? quiet + 1 : 0;
+    const DecisionId decided = parts_.store->last_decision_id();
+    trainer_->notify();
+    bool idle = trainer_->wait_idle(soon());
+    evaluator_->notify();
+    idle = evaluator_->wait_idle(soon()) && idle;
+    quiet = idle && parts_.store->last_decision_id() == decided ? quiet + 1 : 0;
     MutexLock lock(mu_);
     while (paused_ && !stopping_) changed_.wait(mu_);
   }
