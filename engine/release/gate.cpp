@@ -71,11 +71,10 @@ void GateFold::add(const PairEvidence& pair) {
     sum_protected_ += change;
     count(numbers_.candidate_protected, pair.candidate_protected);
     count(numbers_.incumbent_protected, pair.incumbent_protected);
-    if (!head_.anchor_applies) protected_up_.add(change + settings_.protected_delta);
+    const double to_anchor = pair.candidate_protected - pair.anchor_protected;
+    protected_up_.add((head_.anchor_applies ? to_anchor : change) + settings_.protected_delta);
     if (head_.anchor_applies) {
-      const double to_anchor = pair.candidate_protected - pair.anchor_protected;
       protected_anchor_down_.add(-settings_.protected_delta - to_anchor);
-      protected_up_.add(to_anchor + settings_.protected_delta);
       sum_protected_anchor_ += to_anchor;
       count(numbers_.anchor_protected, pair.anchor_protected);
     }

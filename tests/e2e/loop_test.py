@@ -168,7 +168,8 @@ class LoopTest(unittest.TestCase):
         self.assertEqual(subprocess.run([PROGRAM, "demo", "--help"], capture_output=True).returncode, 0)
 
     def test_json_lines_on_standard_output_are_nothing_else(self):
-        for words, heading in ((["bench", "store"], "rows/s"), (["demo", "--data", self.temp.name + "/lines", "--model", MODEL, "--max-requests", "2"], "Workspace")):
+        for words, heading in ((["bench", "store"], "rows/s"), (["bench", "swap", "--model", MODEL], "from disk to visible"),
+                               (["demo", "--data", self.temp.name + "/lines", "--model", MODEL, "--max-requests", "2"], "Workspace")):
             ran = subprocess.run([PROGRAM, *words, "--json", "-"], capture_output=True, text=True, timeout=300)
             self.assertEqual(ran.returncode, 0, ran.stderr)
             events = [json.loads(line) for line in ran.stdout.splitlines()]

@@ -1,24 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The decoder's step takes no memory once it is warm, but for fresh blocks of the key-value cache: operator new is counted on all threads while a step runs. A program of its
-// own, since it replaces operator new; not built under sanitizers, which replace it too.
+// The decoder's step takes no memory once it is warm, but for fresh blocks of the key-value cache: operator new is counted on all
+// threads while a step runs. A program of its own, since it replaces operator new.
 #include <atomic>
-#include <cstdlib>
-#include <new>
 
 #include "engine/model/golden.h"
+#include "support/counted_new.h"
 
 namespace {
 std::atomic<bool> counting{false};
-std::atomic<int> counted{0};
 }  // namespace
 
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  if (counting) ++counted;
-  if (void* p = std::malloc(size ? size : 1)) return p;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+bool sluice::testing::counts_new() { return counting; }
 
 namespace sluice {
 namespace {
@@ -62,12 +54,12 @@ TEST_P(StepAllocation, DecodeTakesNoMemory) {
     input.items.push_back({opened->handle, &fed[i], 1, true, &setting.sampling, &generated[i], &prompt});
   }
   for (int step = 0; step < kWarm + kSteps; ++step) {
-    counted = 0;
+    testing::counted_new = 0;
     counting = step >= kWarm;
     const Status done = context->step(input, output);
     counting = false;
     ASSERT_TRUE(done.ok()) << done.message();
-    EXPECT_LE(counted, step % kBlock == 0 ? kSequences * kFreshBlock : 0) << "step " << step;
+    EXPECT_LE(testing::counted_new, step % kBlock == 0 ? kSequences * kFreshBlock : 0) << "step " << step;
     for (std::size_t i = 0; i < kSequences; ++i) {
       fed[i] = output.results[i].sampled.token;
       generated[i].push_back(fed[i]);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/net/http_client.h"
+#include "engine/runtime/runtime_fixture.h"
 #include "engine/store/store_fixture.h"
 #include "runtime/live_split.h"
 #include "runtime/load.h"
@@ -14,13 +15,8 @@ namespace {
 class HeldOutTraffic : public ::testing::Test {
  protected:
   void SetUp() override {
-    RuntimeOptions o;
-    o.data_folder = folder.path + "/ws";
-    o.model_path = std::string(SLUICE_TEST_DATA) + "/tiny-llama.gguf";
-    o.recipe_folder = std::string(SLUICE_SOURCE_DIR) + "/resources/recipes";
-    o.port = 0;
-    o.kv_tokens = 2048;
-    runtime = std::move(Runtime::open(o, log)).value();
+    runtime = testing::open_runtime(testing::tiny_runtime(folder.path), log);
+    ASSERT_TRUE(runtime);
     ASSERT_TRUE(runtime->wait_ready(60).ok());
     StartSession start;
     start.recipe = "be-brief";

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/net/http_client.h"
+#include "engine/runtime/runtime_fixture.h"
 #include "engine/store/store_fixture.h"
 #include "runtime/runtime.h"
 #include "support/held_file.h"
@@ -16,30 +17,21 @@ namespace sluice {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::test_data;
 using testing::HeldFile;
-
-std::string data(const std::string& name) { return std::string(SLUICE_TEST_DATA) + "/" + name; }
 
 class LoadingTest : public ::testing::Test {
  protected:
   RuntimeOptions options(const std::string& model, int port = 0) const {
-    RuntimeOptions o;
-    o.data_folder = folder.path + "/ws";
-    o.model_path = model;
-    o.recipe_folder = std::string(SLUICE_SOURCE_DIR) + "/resources/recipes";
+    RuntimeOptions o = testing::tiny_runtime(folder.path, model);
     o.port = port;
-    o.kv_tokens = 2048;
     return o;
   }
-  std::unique_ptr<Runtime> open(const RuntimeOptions& o) {
-    auto opened = Runtime::open(o, log);
-    EXPECT_TRUE(opened.ok()) << opened.status().message();
-    return std::move(opened).value();
-  }
+  std::unique_ptr<Runtime> open(const RuntimeOptions& o) { return testing::open_runtime(o, log); }
   // A copy that may be held.
   std::string copy(const std::string& name) const {
     const std::string path = folder.path + "/" + name;
-    std::filesystem::copy_file(data(name), path);
+    std::filesystem::copy_file(test_data(name), path);
     return path;
   }
   static std::string url_of(const Runtime& runtime) {
@@ -86,7 +78,7 @@ TEST_F(LoadingTest, TheServerSaysSoUntilTheModelIsThere) {
 
 TEST_F(LoadingTest, AnotherModelTakesOverTheSamePort) {
   const std::string next = copy("tiny-qwen2.gguf");
-  const auto runtime = open(options(data("tiny-llama.gguf")));
+  const auto runtime = open(options(test_data("tiny-llama.gguf")));
   ASSERT_TRUE(runtime->wait_ready(60).ok());
   const std::string url = url_of(*runtime);
   const auto client = HttpClient::create(url).value();
@@ -102,14 +94,14 @@ TEST_F(LoadingTest, AnotherModelTakesOverTheSamePort) {
   EXPECT_TRUE(outcome.ok()) << outcome.text;
   EXPECT_EQ(complete(*client)->status, 200);
   EXPECT_EQ(runtime->snapshot()->server_url, url);
-  EXPECT_FALSE(runtime->run(LoadModel{data("golden/losses.json")}).ok());
+  EXPECT_FALSE(runtime->run(LoadModel{test_data("golden/losses.json")}).ok());
   EXPECT_EQ(complete(*client)->status, 200) << "the model from before serves on";
   EXPECT_EQ(runtime->snapshot()->server_url, url);
 }
 
 TEST_F(LoadingTest, AModelThatCantBeUsedLeavesNoOpenPort) {
   const std::string model = folder.path + "/rubbish.gguf";
-  std::filesystem::copy_file(data("golden/losses.json"), model);
+  std::filesystem::copy_file(test_data("golden/losses.json"), model);
   HeldFile held(model);
   const auto runtime = open(options(model));
   const std::string url = url_of(*runtime);
@@ -118,13 +110,13 @@ TEST_F(LoadingTest, AModelThatCantBeUsedLeavesNoOpenPort) {
   held.release();
   EXPECT_THAT(runtime->wait_ready(60).message(), HasSubstr("rubbish.gguf"));
   EXPECT_FALSE(client->get("/health").ok());
-  ASSERT_TRUE(runtime->run(LoadModel{data("tiny-llama.gguf")}).ok());
+  ASSERT_TRUE(runtime->run(LoadModel{test_data("tiny-llama.gguf")}).ok());
   EXPECT_EQ(runtime->snapshot()->server_url, url) << "the address is kept";
   EXPECT_EQ(complete(*client)->status, 200);
 }
 
 TEST_F(LoadingTest, ABusyPortIsToldBeforeTheModelIsThere) {
-  const auto holder = open(options(data("tiny-llama.gguf")));
+  const auto holder = open(options(test_data("tiny-llama.gguf")));
   const int taken = port_of(url_of(*holder));
   const std::string model = copy("tiny-qwen2.gguf");
   HeldFile held(model);

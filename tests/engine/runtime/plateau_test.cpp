@@ -9,6 +9,7 @@
 #include <map>
 
 #include "base/guarded.h"
+#include "engine/runtime/runtime_fixture.h"
 #include "engine/store/store_fixture.h"
 #include "held_recipe.h"
 #include "runtime/runtime.h"
@@ -40,15 +41,10 @@ class PlateauTest : public ::testing::Test {
     std::ofstream(folder.path + "/recipes/held.json") << testing::kHeldRecipe;
     std::ofstream(folder.path + "/recipes/harmful.json") << harmful();
     log.set_sink([this](LogLevel, std::string_view, std::string_view text) { count(text); }, LogLevel::kInfo);
-    RuntimeOptions o;
-    o.data_folder = folder.path + "/ws";
-    o.model_path = std::string(SLUICE_TEST_DATA) + "/tiny-llama.gguf";
+    RuntimeOptions o = testing::tiny_runtime(folder.path);
     o.recipe_folder = folder.path + "/recipes";
-    o.port = 0;
-    o.kv_tokens = 2048;
-    auto opened = Runtime::open(o, log);
-    ASSERT_TRUE(opened.ok()) << opened.status().message();
-    runtime = std::move(opened).value();
+    runtime = testing::open_runtime(o, log);
+    ASSERT_TRUE(runtime);
     ASSERT_TRUE(runtime->wait_ready(60).ok());
   }
   void count(std::string_view text) {

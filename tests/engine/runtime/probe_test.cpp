@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "engine/runtime/runtime_fixture.h"
 #include "engine/store/store_fixture.h"
 #include "held_recipe.h"
 #include "release/gate_json.h"
@@ -24,15 +25,10 @@ class ProbeTest : public ::testing::Test {
     std::filesystem::create_directories(folder.path + "/recipes");
     std::ofstream(folder.path + "/recipes/held.json")
         << testing::changed(testing::kHeldRecipe, "\"probe_mismatch\": 10", "\"probe_mismatch\": " + limit);
-    RuntimeOptions o;
-    o.data_folder = folder.path + "/ws";
-    o.model_path = std::string(SLUICE_TEST_DATA) + "/tiny-llama.gguf";
+    RuntimeOptions o = testing::tiny_runtime(folder.path);
     o.recipe_folder = folder.path + "/recipes";
-    o.port = 0;
-    o.kv_tokens = 2048;
-    auto opened = Runtime::open(o, log);
-    EXPECT_TRUE(opened.ok()) << opened.status().message();
-    const std::unique_ptr<Runtime> runtime = std::move(opened).value();
+    const std::unique_ptr<Runtime> runtime = testing::open_runtime(o, log);
+    if (!runtime) return {};
     EXPECT_TRUE(runtime->wait_ready(60).ok());
     StartSession start;
     start.recipe = "held";

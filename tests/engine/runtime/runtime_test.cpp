@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/net/http_client.h"
+#include "engine/runtime/runtime_fixture.h"
 #include "engine/store/store_fixture.h"
 
 namespace sluice {
@@ -20,20 +21,8 @@ using ::testing::IsEmpty;
 
 class RuntimeTest : public ::testing::Test {
  protected:
-  RuntimeOptions options() const {
-    RuntimeOptions o;
-    o.data_folder = folder.path + "/ws";
-    o.model_path = std::string(SLUICE_TEST_DATA) + "/tiny-llama.gguf";
-    o.recipe_folder = std::string(SLUICE_SOURCE_DIR) + "/resources/recipes";
-    o.port = 0;
-    o.kv_tokens = 2048;
-    return o;
-  }
-  std::unique_ptr<Runtime> open(const RuntimeOptions& o) {
-    auto opened = Runtime::open(o, log);
-    EXPECT_TRUE(opened.ok()) << opened.status().message();
-    return opened.ok() ? std::move(opened).value() : nullptr;
-  }
+  RuntimeOptions options() const { return testing::tiny_runtime(folder.path); }
+  std::unique_ptr<Runtime> open(const RuntimeOptions& o) { return testing::open_runtime(o, log); }
   std::unique_ptr<Runtime> ready() {
     auto runtime = open(options());
     const Status status = runtime->wait_ready(60);

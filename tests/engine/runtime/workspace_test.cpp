@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/net/http_client.h"
+#include "engine/runtime/runtime_fixture.h"
 #include "engine/store/store_fixture.h"
 #include "runtime/maintenance.h"
 #include "runtime/runtime.h"
@@ -14,24 +15,17 @@ namespace sluice {
 namespace {
 
 using ::testing::HasSubstr;
-
-std::string data(const std::string& name) { return std::string(SLUICE_TEST_DATA) + "/" + name; }
+using testing::test_data;
 
 class WorkspaceTest : public ::testing::Test {
  protected:
   RuntimeOptions options(const std::string& model, int port = 0) const {
-    RuntimeOptions o;
-    o.data_folder = folder.path + "/ws";
-    o.model_path = model;
-    o.recipe_folder = std::string(SLUICE_SOURCE_DIR) + "/resources/recipes";
+    RuntimeOptions o = testing::tiny_runtime(folder.path, model);
     o.port = port;
-    o.kv_tokens = 2048;
     return o;
   }
   std::unique_ptr<Runtime> open(const RuntimeOptions& o) {
-    auto opened = Runtime::open(o, log);
-    EXPECT_TRUE(opened.ok()) << opened.status().message();
-    auto runtime = std::move(opened).value();
+    auto runtime = testing::open_runtime(o, log);
     ready = runtime->wait_ready(60);
     return runtime;
   }
@@ -54,7 +48,7 @@ class WorkspaceTest : public ::testing::Test {
 
 TEST_F(WorkspaceTest, AModelOfOnesOwnComesBack) {
   const std::string own = folder.path + "/own.gguf";
-  std::filesystem::copy_file(data("tiny-llama.gguf"), own);
+  std::filesystem::copy_file(test_data("tiny-llama.gguf"), own);
   const std::string name = open(options(own))->snapshot()->model_name;
   auto runtime = open(options(""));
   ASSERT_TRUE(ready.ok()) << ready.message();
@@ -62,33 +56,33 @@ TEST_F(WorkspaceTest, AModelOfOnesOwnComesBack) {
   EXPECT_EQ(runtime->snapshot()->model_name, name);
   runtime.reset();
   // Asked for another one, it takes that, while nothing depends on the first.
-  runtime = open(options(data("tiny-qwen2.gguf")));
+  runtime = open(options(test_data("tiny-qwen2.gguf")));
   EXPECT_TRUE(ready.ok()) << ready.message();
 }
 
 // Its waiting records are the first model's tokens.
 TEST_F(WorkspaceTest, AnOpenSessionKeepsItsModel) {
-  auto runtime = open(options(data("tiny-llama.gguf")));
+  auto runtime = open(options(test_data("tiny-llama.gguf")));
   ASSERT_TRUE(start_live(*runtime).ok());
   runtime.reset();
-  runtime = open(options(data("tiny-qwen2.gguf")));
+  runtime = open(options(test_data("tiny-qwen2.gguf")));
   EXPECT_TRUE(ready.ok()) << "a session without a record binds nothing";
   runtime.reset();
-  runtime = open(options(data("tiny-llama.gguf")));
+  runtime = open(options(test_data("tiny-llama.gguf")));
   const auto client = HttpClient::create(runtime->snapshot()->server_url).value();
   const auto answer = client->post("/v1/completions", R"({"prompt":"hello","max_tokens":3})", "application/json");
   ASSERT_TRUE(answer.ok() && answer->status == 200);
   runtime.reset();
-  runtime = open(options(data("tiny-qwen2.gguf")));
+  runtime = open(options(test_data("tiny-qwen2.gguf")));
   EXPECT_THAT(ready.message(), HasSubstr("open session of this workspace belongs to the model"));
-  EXPECT_THAT(ready.message(), HasSubstr(data("tiny-llama.gguf")));
+  EXPECT_THAT(ready.message(), HasSubstr(test_data("tiny-llama.gguf")));
 }
 
 TEST_F(WorkspaceTest, AServerThatCannotMoveStaysWhereItIs) {
-  const auto runtime = open(options(data("tiny-llama.gguf")));
+  const auto runtime = open(options(test_data("tiny-llama.gguf")));
   const std::string url = runtime->snapshot()->server_url;
   TempFolder other;
-  RuntimeOptions theirs = options(data("tiny-llama.gguf"));
+  RuntimeOptions theirs = options(test_data("tiny-llama.gguf"));
   theirs.data_folder = other.path + "/ws";
   const auto holder = open(theirs);
   const std::string taken = holder->snapshot()->server_url;
@@ -101,10 +95,10 @@ TEST_F(WorkspaceTest, AServerThatCannotMoveStaysWhereItIs) {
 }
 
 TEST_F(WorkspaceTest, APortChosenByHandIsKept) {
-  auto runtime = open(options(data("tiny-llama.gguf"), kPortOfWorkspace));  // 8080, or an error where that is taken
+  auto runtime = open(options(test_data("tiny-llama.gguf"), kPortOfWorkspace));  // 8080, or an error where that is taken
   ASSERT_TRUE(runtime->run(StartServer{"127.0.0.1", 0}).ok());
   const std::string url = runtime->snapshot()->server_url;
-  ASSERT_TRUE(runtime->run(LoadModel{data("tiny-qwen2.gguf")}).ok());
+  ASSERT_TRUE(runtime->run(LoadModel{test_data("tiny-qwen2.gguf")}).ok());
   EXPECT_EQ(runtime->snapshot()->server_url, url) << "also for another model";
   runtime.reset();
   runtime = open(options("", kPortOfWorkspace));

@@ -1,28 +1,19 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The engine's loop takes no memory per decode step: operator new is counted on the engine's thread between one step of the
-// model and the next. A program of its own, since it replaces operator new; not built under sanitizers, which replace it too.
+// model and the next. A program of its own, since it replaces operator new.
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <chrono>
-#include <cstdlib>
-#include <new>
 
 #include "base/log.h"
 #include "serve/engine.h"
+#include "support/counted_new.h"
 
 namespace {
 thread_local bool counting = false;
-std::atomic<int> counted{0};
 }  // namespace
 
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  if (counting) ++counted;
-  if (void* p = std::malloc(size ? size : 1)) return p;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+bool sluice::testing::counts_new() { return counting; }
 
 namespace sluice {
 namespace {
@@ -98,7 +89,7 @@ TEST(EngineAllocation, DecodeStepsTakeNoMemory) {
   }
   engine.stop();
   // A reader who lags lets its stream's buffer double a few times, and sequences come to their ends; no more than that.
-  EXPECT_LT(counted, kSequences * 20) << "over " << kSequences * kTokens << " tokens";
+  EXPECT_LT(testing::counted_new, kSequences * 20) << "over " << kSequences * kTokens << " tokens";
 }
 
 }  // namespace
