@@ -6,8 +6,10 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
+#include <QRegularExpression>
 #include <QtTest>
 #include <algorithm>
+#include <cmath>
 
 #include "compare/inspect_page.h"
 #include "curves/curves_page.h"
@@ -342,6 +344,10 @@ class WindowAskTest : public QObject {
     };
     QCOMPARE(inked(&none), 0);
     QVERIFY(inked(&points) >= 8);
+    // A gap among few points has no dot: it lies nowhere.
+    QTest::failOnWarning(QRegularExpression(QStringLiteral("NaN")));
+    const std::vector<CurvePoint> gap{{11, std::nan("")}, {12, 0.5}, {13, 0.5}};
+    QVERIFY(inked(&gap) > inked(&none));
     std::vector<CurvePoint> many;
     for (int i = 0; i < 400; ++i) many.push_back({static_cast<double>(i), 0.5});
     QVERIFY(inked(&many) > 0);

@@ -24,6 +24,16 @@ constexpr std::size_t kDots = 40;  // from so many points on the line alone is s
 constexpr qreal kDotSize = 5;
 constexpr int kMaxColumns = 1200;  // shared by the series of a view: keeps a refresh within its frame
 
+// A line needs two points; few are told apart by their dots. A gap lies nowhere and has none.
+void showDots(QLineSeries& line, const std::vector<CurvePoint>& drawn) {
+  line.clearPointsConfiguration();
+  line.setPointsVisible(drawn.size() < kDots);
+  if (!line.pointsVisible()) return;
+  for (std::size_t i = 0; i < drawn.size(); ++i) {
+    if (!std::isfinite(drawn[i].y)) line.setPointConfiguration(static_cast<int>(i), QXYSeries::PointConfiguration::Visibility, false);
+  }
+}
+
 QList<QPointF> toPoints(const std::vector<CurvePoint>& points) {
   QList<QPointF> out;
   out.reserve(static_cast<qsizetype>(points.size()));
@@ -166,8 +176,7 @@ void CurveView::refresh() {
       const auto* points = used ? (isRaw ? m_series[i].raw : m_series[i].line) : nullptr;
       const auto drawn = points ? envelope(*points, m_x.low, m_x.high, columns) : std::vector<CurvePoint>();
       target->replace(toPoints(drawn));
-      // A line needs two points; few are told apart by their dots.
-      target->setPointsVisible(drawn.size() < kDots);
+      showDots(*target, drawn);
       visible.insert(visible.end(), drawn.begin(), drawn.end());
     }
   }
