@@ -30,7 +30,7 @@ SamplingParams sampling(float temperature, float top_p, int top_k, float penalty
   return p;
 }
 
-class StepAllocation : public testing::TestWithParam<Setting> {};
+class StepAllocation : public ::testing::TestWithParam<Setting> {};
 
 // Penalties over ever more tokens, and over three blocks of the cache.
 TEST_P(StepAllocation, DecodeTakesNoMemory) {
@@ -68,7 +68,7 @@ TEST_P(StepAllocation, DecodeTakesNoMemory) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Settings, StepAllocation,
-                         testing::Values(Setting{"greedy", sampling(0, 1, 0, 0), false},
+                         ::testing::Values(Setting{"greedy", sampling(0, 1, 0, 0), false},
                                          Setting{"sampled", sampling(0.7f, 1, 0, 0), false},
                                          Setting{"cut", sampling(0.7f, 0.9f, 40, 0), false},
                                          Setting{"penalised", sampling(0.7f, 1, 0, 0.5f), false},
