@@ -21,8 +21,7 @@ Result<std::vector<float>> score_as_training(const Model& model, const std::stri
     const std::shared_ptr<const TransformerWeights> weights = model_weights(model);
     if (weights == nullptr) return invalid_argument("the model \"" + model.info().name + "\" has no weights to train on");
     if (text.prompt.empty() || text.answer.empty()) return invalid_argument("a probe needs a prompt and an answer");
-    SLUICE_RETURN_IF_ERROR(check_provenance(folder, weights->content_hash));
-    SLUICE_ASSIGN_OR_RETURN(const LoraData data, read_adapter(folder, weights->config));
+    SLUICE_ASSIGN_OR_RETURN(const LoraData data, read_adapter_for(folder, *weights));
 
     at::set_num_threads(threads);
     at::NoGradGuard no_grad;

@@ -137,8 +137,7 @@ Status TorchStepRunner::reset_to_base(std::uint64_t seed) {
 
 Result<CheckpointNotes> TorchStepRunner::load(const std::string& folder) {
   return guarded("Loading an adapter", [&]() -> Result<CheckpointNotes> {
-    SLUICE_RETURN_IF_ERROR(check_provenance(folder, weights_->content_hash));
-    SLUICE_ASSIGN_OR_RETURN(const LoraData data, read_peft_folder(folder, weights_->config));
+    SLUICE_ASSIGN_OR_RETURN(const LoraData data, read_adapter_for(folder, *weights_));
     LoraTensors lora = lora_from_data(data, weights_->config);
     const auto parameters = static_cast<std::size_t>(lora.parameters());
     TrainerFile file{AdamW(parameters), {}};

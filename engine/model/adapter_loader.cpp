@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include <bit>
 #include <cstring>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "base/durable_file.h"
 #include "base/json_limits.h"
@@ -26,8 +28,59 @@ Status write_text(const std::string& path, const std::string& text) {
   return write_and_sync(path, std::span(&part, 1));
 }
 
+// What sluice_provenance.json says; empty where there is no such file.
+class Provenance {
+ public:
+  static Result<Provenance> read(const std::string& folder);
+
+  Status check_base(const std::string& base_hash) const {
+    if (!exists_ || base_ == base_hash) return {};
+    return invalid_argument(folder_ + " was trained on a base model with SHA-256 " + base_ + "; the loaded one has " + base_hash);
+  }
+  Status check_file(const char* name, const std::string& hash) const {
+    const auto written = files_.find(name);
+    if (written == files_.end() || written->second == hash) return {};
+    return corrupt(folder_ + "/" + name + " is not the file that was written: its SHA-256 differs");
+  }
+
+ private:
+  std::string folder_, base_;
+  bool exists_ = false;
+  std::map<std::string, std::string> files_;
+};
+
+Result<Provenance> Provenance::read(const std::string& folder) {
+  Provenance out;
+  out.folder_ = folder;
+  const std::string path = folder + "/" + kProvenanceFile;
+  const Result<std::string> text = read_model_text(path);
+  if (!text.ok()) return text.code() == Code::kNotFound ? Result<Provenance>(std::move(out)) : Result<Provenance>(text.status());
+  SLUICE_RETURN_IF_ERROR(check_json_limits(*text, path));
+  const nlohmann::json j = nlohmann::json::parse(*text, nullptr, false);
+  if (j.is_discarded() || !j.is_object() || !j.contains("base_sha256") || !j["base_sha256"].is_string()) {
+    return corrupt(path + " is not a provenance file");
+  }
+  const auto files = j.find("files");
+  if (files == j.end() || !files->is_object()) return corrupt(path + " names no files");
+  out.exists_ = true;
+  out.base_ = j["base_sha256"].get<std::string>();
+  for (const auto& [name, hash] : files->items()) {
+    if (!hash.is_string()) return corrupt(path + " has no hash for " + name);
+    out.files_[name] = hash.get<std::string>();
+  }
+  return out;
+}
+
 std::string tensor_name(int layer, Linear linear, char half) {
   return kPrefix + module_path(layer, linear) + ".lora_" + half + ".weight";
+}
+
+// Without a way out of the loop, so that it runs at the speed of memory.
+bool all_finite(std::span<const float> values) {
+  constexpr std::uint32_t kExponent = 0x7f800000;
+  std::uint32_t bad = 0;
+  for (const float x : values) bad |= static_cast<std::uint32_t>((std::bit_cast<std::uint32_t>(x) & kExponent) == kExponent);
+  return bad == 0;
 }
 
 // Binds the tensors of a file to the modules the configuration adapts; collects every complaint before it gives up.
@@ -98,22 +151,18 @@ class Binder {
       return false;
     }
     out.resize(static_cast<std::size_t>(rows * cols));
-    const std::vector<std::byte> aligned(t.bytes.begin(), t.bytes.end());
-    switch (t.dtype) {
-      case SafeDtype::kF32: std::memcpy(out.data(), aligned.data(), aligned.size()); break;
-      case SafeDtype::kF16: dequantize_row(BlockType::kF16, aligned.data(), rows * cols, out.data()); break;
-      case SafeDtype::kBF16: dequantize_row(BlockType::kBF16, aligned.data(), rows * cols, out.data()); break;
-      default:
-        complain(t.name + " is stored as " + safe_dtype_name(t.dtype) + "; Sluice reads F32, F16 and BF16");
-        return false;
+    if (t.dtype == SafeDtype::kF32) {
+      std::memcpy(out.data(), t.bytes.data(), t.bytes.size());
+    } else if (t.dtype == SafeDtype::kF16 || t.dtype == SafeDtype::kBF16) {
+      const std::vector<std::byte> aligned(t.bytes.begin(), t.bytes.end());
+      dequantize_row(t.dtype == SafeDtype::kF16 ? BlockType::kF16 : BlockType::kBF16, aligned.data(), rows * cols, out.data());
+    } else {
+      complain(t.name + " is stored as " + safe_dtype_name(t.dtype) + "; Sluice reads F32, F16 and BF16");
+      return false;
     }
-    for (const float x : out) {
-      if (!std::isfinite(x)) {
-        complain(t.name + " holds a number that is not finite");
-        return false;
-      }
-    }
-    return true;
+    if (all_finite(out)) return true;
+    complain(t.name + " holds a number that is not finite");
+    return false;
   }
 
   const SafetensorsFile& file_;
@@ -124,6 +173,30 @@ class Binder {
   std::vector<std::string> complaints_;
 };
 
+// Each file is read once for its hash and its content. `base_hash` null: whatever model it was made for, unchanged or not.
+Result<LoraData> read_peft(const std::string& folder, const ModelConfig& config, const std::string* base_hash) {
+  Provenance provenance;
+  if (base_hash != nullptr) {
+    SLUICE_ASSIGN_OR_RETURN(provenance, Provenance::read(folder));
+    SLUICE_RETURN_IF_ERROR(provenance.check_base(*base_hash));
+  }
+  const std::string config_path = folder + "/" + kConfigFile;
+  SLUICE_ASSIGN_OR_RETURN(const std::string text, read_model_text(config_path));
+  SLUICE_RETURN_IF_ERROR(provenance.check_file(kConfigFile, sha256(text)));
+  SLUICE_ASSIGN_OR_RETURN(const PeftConfig peft, parse_peft_config(text, config_path));
+  SLUICE_ASSIGN_OR_RETURN(const std::shared_ptr<const SafetensorsFile> file, SafetensorsFile::open(folder + "/" + kTensorFile));
+  std::string hash = sha256(file->bytes());
+  SLUICE_RETURN_IF_ERROR(provenance.check_file(kTensorFile, hash));
+  SLUICE_ASSIGN_OR_RETURN(LoraData data, Binder(*file, peft, config).run());
+  data.content_hash = std::move(hash);
+  return data;
+}
+
+bool is_file(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(path, ignored);
+}
+
 class PeftLoader final : public AdapterLoader {
  public:
   explicit PeftLoader(std::shared_ptr<const TransformerWeights> weights) : weights_(std::move(weights)) {}
@@ -132,8 +205,7 @@ class PeftLoader final : public AdapterLoader {
     if (!version.valid() || version == kBaseVersion) {
       return invalid_argument("an adapter needs a version above 0; 0 is the base model");
     }
-    SLUICE_RETURN_IF_ERROR(check_provenance(folder, weights_->content_hash));
-    SLUICE_ASSIGN_OR_RETURN(const LoraData data, read_adapter(folder, weights_->config));
+    SLUICE_ASSIGN_OR_RETURN(const LoraData data, read_adapter_for(folder, *weights_));
     return std::shared_ptr<const Adapter>(std::make_shared<LoraAdapter>(weights_->config, data, version));
   }
 
@@ -143,20 +215,14 @@ class PeftLoader final : public AdapterLoader {
 
 }  // namespace
 
-Result<LoraData> read_peft_folder(const std::string& folder, const ModelConfig& config) {
-  const std::string config_path = folder + "/" + kConfigFile, tensor_path = folder + "/" + kTensorFile;
-  SLUICE_ASSIGN_OR_RETURN(const std::string text, read_model_text(config_path));
-  SLUICE_ASSIGN_OR_RETURN(const PeftConfig peft, parse_peft_config(text, config_path));
-  SLUICE_ASSIGN_OR_RETURN(const std::shared_ptr<const SafetensorsFile> file, SafetensorsFile::open(tensor_path));
-  SLUICE_ASSIGN_OR_RETURN(LoraData data, Binder(*file, peft, config).run());
-  SLUICE_ASSIGN_OR_RETURN(data.content_hash, sha256_file(tensor_path));
-  return data;
-}
+Result<LoraData> read_peft_folder(const std::string& folder, const ModelConfig& config) { return read_peft(folder, config, nullptr); }
 
 Result<LoraData> read_adapter(const std::string& path, const ModelConfig& config) {
-  std::error_code ignored;
-  if (std::filesystem::is_regular_file(path, ignored)) return read_gguf_adapter(path, config);
-  return read_peft_folder(path, config);
+  return is_file(path) ? read_gguf_adapter(path, config) : read_peft(path, config, nullptr);
+}
+
+Result<LoraData> read_adapter_for(const std::string& path, const TransformerWeights& weights) {
+  return is_file(path) ? read_gguf_adapter(path, weights.config) : read_peft(path, weights.config, &weights.content_hash);
 }
 
 Result<std::string> write_peft_folder(const std::string& folder, const LoraData& data, const ModelConfig& config,
@@ -184,29 +250,6 @@ Status write_provenance(const std::string& folder, const std::string& base_hash,
   }
   return write_text(folder + "/" + kProvenanceFile,
                     j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
-}
-
-Status check_provenance(const std::string& folder, const std::string& base_hash) {
-  const std::string path = folder + "/" + kProvenanceFile;
-  const Result<std::string> text = read_model_text(path);
-  if (!text.ok()) return text.code() == Code::kNotFound ? Status() : text.status();
-  SLUICE_RETURN_IF_ERROR(check_json_limits(*text, path));
-  const nlohmann::json j = nlohmann::json::parse(*text, nullptr, false);
-  if (j.is_discarded() || !j.is_object() || !j.contains("base_sha256") || !j["base_sha256"].is_string()) {
-    return corrupt(path + " is not a provenance file");
-  }
-  const std::string base = j["base_sha256"].get<std::string>();
-  if (base != base_hash) {
-    return invalid_argument(folder + " was trained on a base model with SHA-256 " + base + "; the loaded one has " + base_hash);
-  }
-  const auto files = j.find("files");
-  if (files == j.end() || !files->is_object()) return corrupt(path + " names no files");
-  for (const auto& [name, hash] : files->items()) {
-    if (name != kConfigFile && name != kTensorFile) continue;
-    SLUICE_ASSIGN_OR_RETURN(const std::string found, sha256_file(folder + "/" + name));
-    if (hash != found) return corrupt(folder + "/" + name + " is not the file that was written: its SHA-256 differs");
-  }
-  return {};
 }
 
 std::unique_ptr<AdapterLoader> make_adapter_loader(std::shared_ptr<const TransformerWeights> weights) {

@@ -36,8 +36,7 @@ Status export_peft(const std::string& adapter_folder, const Model& model, const 
                    const std::string& destination) {
   const std::shared_ptr<const TransformerWeights> weights = model_weights(model);
   if (weights == nullptr) return unavailable("this model has no adapters to export");
-  SLUICE_RETURN_IF_ERROR(check_provenance(adapter_folder, weights->content_hash));
-  SLUICE_ASSIGN_OR_RETURN(const LoraData data, read_peft_folder(adapter_folder, weights->config));
+  SLUICE_ASSIGN_OR_RETURN(const LoraData data, read_adapter_for(adapter_folder, *weights));
   return write_to_new_folder(data, weights->config, base_model_name, destination);
 }
 
@@ -45,8 +44,7 @@ Result<ImportedAdapter> import_adapter(const std::string& path, const Model& mod
                                        const std::string& destination) {
   const std::shared_ptr<const TransformerWeights> weights = model_weights(model);
   if (weights == nullptr) return invalid_argument("this model takes no adapters");
-  SLUICE_RETURN_IF_ERROR(unreadable(check_provenance(path, weights->content_hash)));
-  const Result<LoraData> read = read_adapter(path, weights->config);
+  const Result<LoraData> read = read_adapter_for(path, *weights);
   if (!read.ok()) return unreadable(read.status());
   const LoraData& data = *read;
   SLUICE_RETURN_IF_ERROR(write_to_new_folder(data, weights->config, base_model_name, destination));

@@ -24,6 +24,9 @@ Result<LoraData> read_peft_folder(const std::string& folder, const ModelConfig& 
 Result<LoraData> read_gguf_adapter(const std::string& path, const ModelConfig& config);
 // Whichever of the two `path` is: a file is taken for GGUF, anything else for a PEFT folder.
 Result<LoraData> read_adapter(const std::string& path, const ModelConfig& config);
+// The same, for this very model: where a folder has a provenance file, kInvalidArgument when it was made for another base,
+// kCorrupt when a file is not the one that was written.
+Result<LoraData> read_adapter_for(const std::string& path, const TransformerWeights& weights);
 
 // Writes both files into an existing folder and fsyncs them; equal data gives equal bytes. Sets nothing else: the
 // provenance file and the rename are the caller's. Returns the SHA-256 of adapter_model.safetensors.
@@ -31,13 +34,11 @@ Result<std::string> write_peft_folder(const std::string& folder, const LoraData&
                                       const std::string& base_model_name);
 
 // sluice_provenance.json beside the two files: base model hash plus whatever the caller knows (parent, step, ...), and
-// the SHA-256 of both files. read_peft_folder callers that know the base compare `base_hash` through check_provenance.
+// the SHA-256 of both files.
 Status write_provenance(const std::string& folder, const std::string& base_hash,
                         const std::map<std::string, std::string>& facts);
-// OK when the folder has no provenance file. kInvalidArgument: made for another base. kCorrupt: a file's hash differs.
-Status check_provenance(const std::string& folder, const std::string& base_hash);
 
-// For Model::adapter_loader(): read_adapter + check_provenance -> LoraAdapter.
+// For Model::adapter_loader(): read_adapter_for -> LoraAdapter.
 std::unique_ptr<AdapterLoader> make_adapter_loader(std::shared_ptr<const TransformerWeights> weights);
 
 }  // namespace sluice

@@ -36,7 +36,8 @@ class AdapterHost {
   virtual ~AdapterHost() = default;
 
   // Loads a version off the engine thread and keeps it resident until release(). Blocks the caller. Version 0 always is.
-  virtual Status prepare(VersionId version) = 0;
+  // `content_hash`: the SHA-256 its weights must have (Adapter::content_hash), kCorrupt else; empty = whatever it has.
+  virtual Status prepare(VersionId version, const std::string& content_hash) = 0;
   // Gives up what prepare() pinned; memory goes when its last sequence ends.
   virtual void release(VersionId version) = 0;
   // Makes the decision's version the one new sequences get; visible at the next engine step. The version must be prepared

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/sha256.h"
 #include "release/registry.h"
 #include "release/registry_turn.h"
 #include "release/sentence.h"
@@ -12,7 +11,6 @@ namespace sluice {
 namespace {
 
 constexpr int kPage = 500;
-constexpr const char* kWeightsFile = "/adapter_model.safetensors";
 
 bool never_served(VersionState state) {
   return state == VersionState::kHeld || state == VersionState::kRejected || state == VersionState::kSuperseded;
@@ -85,15 +83,9 @@ VersionId Registry::last_proven() const {
 }
 
 Status Registry::make_usable(const VersionRow& version) {
-  if (version.id != kBaseVersion && !version.content_hash.empty()) {
-    const std::string path = store_.adapter_folder(version.id) + kWeightsFile;
-    const Result<std::string> hash = sha256_file(path);
-    if (!hash.ok()) return Status(Code::kCorrupt, "the file of " + version_text(version.id) + " is missing: " + path);
-    if (*hash != version.content_hash) {
-      return corrupt("the file of " + version_text(version.id) + " is damaged (its SHA-256 differs from the recorded one): " + path);
-    }
-  }
-  return host_.prepare(version.id);
+  const Status ready = host_.prepare(version.id, version.content_hash);
+  if (ready.code() != Code::kNotFound) return ready;
+  return corrupt("the file of " + version_text(version.id) + " is missing: " + ready.message());
 }
 
 // The only caller of AdapterHost::publish.

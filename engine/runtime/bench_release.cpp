@@ -157,7 +157,7 @@ Status Bench::reload() {
   for (int i = 0; i < kWarm + kCycles; ++i) {
     if (i == kWarm) before = resident_megabytes();
     const VersionId version(i + 1);
-    SLUICE_RETURN_IF_ERROR(slots.prepare(version));
+    SLUICE_RETURN_IF_ERROR(slots.prepare(version, saved_.content_hash));
     slots.release(version);
     if (slots.resident_bytes() > 0) return internal_error("an unloaded version stayed in memory");
   }

@@ -25,14 +25,26 @@ Result<std::shared_ptr<const Adapter>> AdapterSlots::load(VersionId version) con
   }
 }
 
-Result<std::shared_ptr<const Adapter>> AdapterSlots::fetch(VersionId version) {
+Status AdapterSlots::check(const Adapter& adapter, const std::string& content_hash) const {
+  if (content_hash.empty() || adapter.content_hash() == content_hash) return {};
+  return corrupt("the file of adapter version " + std::to_string(adapter.version().value) +
+                 " is damaged (its SHA-256 differs from the recorded one): " + folder_of_(adapter.version()));
+}
+
+Result<std::shared_ptr<const Adapter>> AdapterSlots::fetch(VersionId version, const std::string& content_hash) {
   {
     MutexLock lock(mu_);
     while (loading_.contains(version)) loaded_.wait(mu_);
-    if (const auto it = slots_.find(version); it != slots_.end()) return it->second.adapter;
+    if (const auto it = slots_.find(version); it != slots_.end()) {
+      SLUICE_RETURN_IF_ERROR(check(*it->second.adapter, content_hash));
+      return it->second.adapter;
+    }
     loading_.insert(version);
   }
   Result<std::shared_ptr<const Adapter>> adapter = load(version);
+  if (adapter.ok()) {  // before anybody can find it
+    if (Status same = check(**adapter, content_hash); !same.ok()) adapter = std::move(same);
+  }
   MutexLock lock(mu_);
   loading_.erase(version);
   loaded_.notify_all();
@@ -44,9 +56,9 @@ Result<std::shared_ptr<const Adapter>> AdapterSlots::fetch(VersionId version) {
   return adapter;
 }
 
-Status AdapterSlots::prepare(VersionId version) {
+Status AdapterSlots::prepare(VersionId version, const std::string& content_hash) {
   if (version == kBaseVersion) return {};
-  SLUICE_ASSIGN_OR_RETURN(std::shared_ptr<const Adapter> adapter, fetch(version));
+  SLUICE_ASSIGN_OR_RETURN(std::shared_ptr<const Adapter> adapter, fetch(version, content_hash));
   MutexLock lock(mu_);
   Slot& slot = slots_[version];
   if (!slot.adapter) slot.adapter = std::move(adapter);
@@ -71,7 +83,7 @@ Result<std::int64_t> AdapterSlots::publish(const CommittedDecision& decision) {
   const VersionId version = decision.version();
   std::shared_ptr<const Adapter> adapter;  // held here, whatever is evicted before it serves
   if (version != kBaseVersion) {
-    SLUICE_ASSIGN_OR_RETURN(adapter, fetch(version));
+    SLUICE_ASSIGN_OR_RETURN(adapter, fetch(version, ""));
   }
   MutexLock lock(mu_);
   if (decision.decision() < decision_) {

@@ -32,7 +32,7 @@ class AdapterSlots final : public AdapterHost {
   AdapterSlots(const AdapterLoader& loader, FolderOf folder_of, std::int64_t pool_bytes = kPoolBytes)
       : loader_(loader), folder_of_(std::move(folder_of)), pool_bytes_(pool_bytes) {}
 
-  Status prepare(VersionId version) override;
+  Status prepare(VersionId version, const std::string& content_hash) override;
   void release(VersionId version) override;
   // Besides: kConflict for a decision older than the one published last.
   Result<std::int64_t> publish(const CommittedDecision& decision) override;
@@ -61,8 +61,9 @@ class AdapterSlots final : public AdapterHost {
     std::uint64_t last_used = 0;
   };
   // The resident adapter, or the one read now. Callers that ask for one version at the same time wait for one read.
-  Result<std::shared_ptr<const Adapter>> fetch(VersionId version) SLUICE_EXCLUDES(mu_);
+  Result<std::shared_ptr<const Adapter>> fetch(VersionId version, const std::string& content_hash) SLUICE_EXCLUDES(mu_);
   Result<std::shared_ptr<const Adapter>> load(VersionId version) const;
+  Status check(const Adapter& adapter, const std::string& content_hash) const;
   bool pinnable_locked(VersionId version) const SLUICE_REQUIRES(mu_);
   bool protected_version(VersionId version, const Slot& slot) const SLUICE_REQUIRES(mu_);
   void evict() SLUICE_REQUIRES(mu_);

@@ -48,7 +48,7 @@ Result<PinnedVersion> Engine::Impl::pin(const AdapterChoice& choice) {
     const Result<AdapterSlots::Resolved> refused = slots_.resolve(choice);
     if (!refused.ok()) return refused.status();
   }
-  SLUICE_RETURN_IF_ERROR(slots_.prepare(choice.version()));
+  SLUICE_RETURN_IF_ERROR(slots_.prepare(choice.version(), ""));
   return PinnedVersion(slots_, choice.version());
 }
 

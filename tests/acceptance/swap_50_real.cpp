@@ -298,7 +298,7 @@ TEST(Swap50Real, EveryTextIsOfTheVersionOnItsReceipt) {
   for (int i = 1; i <= count; ++i) {
     const VersionId version = versions[static_cast<std::size_t>(i)];
     const CommittedDecision decision = t.store.promote(version);
-    EXPECT_TRUE(t.slots->prepare(version).ok());  // loads, off the engine's thread
+    EXPECT_TRUE(t.slots->prepare(version, "").ok());  // loads, off the engine's thread
     const std::int64_t before = t.engine->stats().generated_tokens;  // until the streams have moved on since the last swap
     while (t.engine->stats().generated_tokens < before + 8 || t.engine->stats().running < 2) std::this_thread::yield();
     if (t.engine->stats().running < 1) ++without_streams;

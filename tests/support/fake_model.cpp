@@ -103,8 +103,10 @@ class FakeLoader final : public AdapterLoader {
     std::int64_t bytes = 0;
     int rank = 0;
     if (!(file >> magic >> bytes >> rank) || magic != "fake_adapter") return invalid_argument(path + " is no fake adapter");
-    return std::shared_ptr<const Adapter>(
-        std::make_shared<FakeAdapter>(version, sha256(std::to_string(version.value)), rank, bytes, live_));
+    // Where a trainer wrote weights, too, those are what the version's row names.
+    const std::string weights = (std::filesystem::path(folder) / "adapter_model.safetensors").string();
+    SLUICE_ASSIGN_OR_RETURN(std::string hash, sha256_file(std::filesystem::exists(weights) ? weights : path));
+    return std::shared_ptr<const Adapter>(std::make_shared<FakeAdapter>(version, std::move(hash), rank, bytes, live_));
   }
 
  private:

@@ -43,6 +43,7 @@ class SafetensorsFile {
   static Result<std::shared_ptr<const SafetensorsFile>> open(const std::string& path);
 
   const std::string& path() const { return file_.path(); }
+  std::span<const std::byte> bytes() const { return file_.bytes(); }  // the whole file
   const std::vector<SafeTensor>& tensors() const { return tensors_; }  // sorted by name
   const SafeTensor* find(std::string_view name) const;                 // nullptr: no such tensor
   Result<const SafeTensor*> tensor(std::string_view name) const;       // kNotFound, naming file and tensor

@@ -100,6 +100,37 @@ void to_floats(const std::int16_t* x, std::int64_t rows, std::int64_t cols, floa
   }
 }
 
+float largest_of(const float* x, std::int64_t n) {
+  VF most = hn::Zero(DF());
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) most = hn::Max(most, hn::Abs(hn::LoadU(DF(), x + i)));
+  float largest = hn::GetLane(hn::MaxOfLanes(DF(), most));
+  for (; i < n; ++i) largest = std::max(largest, std::fabs(x[i]));
+  return largest;
+}
+
+// In f64: a product in f32 would be off by more than half a word.
+void to_words(const float* x, std::int64_t n, double inverse, std::int16_t* out) {
+  const hn::ScalableTag<double> d;
+  const hn::Rebind<float, decltype(d)> df;
+  const hn::Rebind<std::int32_t, decltype(d)> di;
+  const hn::Rebind<std::int16_t, decltype(d)> dw;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto scale = hn::Set(d, inverse), most = hn::Set(d, 32767.0), least = hn::Set(d, -32767.0);
+  const auto words = [&](const float* from) {
+    const auto scaled = hn::Mul(hn::PromoteTo(d, hn::LoadU(df, from)), scale);
+    return hn::DemoteTo(dw, hn::DemoteTo(di, hn::Round(hn::Min(hn::Max(scaled, least), most))));
+  };
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(words(x + i), dw, out + i);
+  if (i == n) return;
+  float rest[hn::MaxLanes(df)] = {};
+  std::int16_t last[hn::MaxLanes(dw)];
+  std::copy(x + i, x + n, rest);
+  hn::StoreU(words(rest), dw, last);
+  std::copy(last, last + (n - i), out + i);
+}
+
 }  // namespace sluice::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -109,6 +140,8 @@ namespace sluice {
 HWY_EXPORT(down);
 HWY_EXPORT(up);
 HWY_EXPORT(to_floats);
+HWY_EXPORT(largest_of);
+HWY_EXPORT(to_words);
 
 void lora_down(const float* x, const std::int16_t* a, std::int64_t in, std::int64_t rank, std::int64_t group, float* hidden) {
   HWY_DYNAMIC_DISPATCH(down)(x, a, in, rank, group, hidden);
@@ -145,13 +178,9 @@ void lora_unpack_b(const std::int16_t* packed, std::int64_t out, std::int64_t ra
 }
 
 float lora_to_words(const float* x, std::int64_t n, std::int16_t* out) {
-  float largest = 0;
-  for (std::int64_t i = 0; i < n; ++i) largest = std::max(largest, std::fabs(x[i]));
-  const float scale = largest / 32767;
+  const float scale = HWY_DYNAMIC_DISPATCH(largest_of)(x, n) / 32767;
   const double inverse = scale > 0 ? 1.0 / static_cast<double>(scale) : 0;  // also where f32 has no inverse
-  for (std::int64_t i = 0; i < n; ++i) {
-    out[i] = static_cast<std::int16_t>(std::clamp(std::lrint(static_cast<double>(x[i]) * inverse), -32767L, 32767L));
-  }
+  HWY_DYNAMIC_DISPATCH(to_words)(x, n, inverse, out);
   return scale;
 }
 

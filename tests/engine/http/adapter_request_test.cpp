@@ -12,7 +12,7 @@ class AdapterRequestTest : public HttpTest {
   VersionId promoted() {
     const VersionId version = store_.new_version();
     testing::write_fake_adapter(store_->adapter_folder(version));
-    EXPECT_TRUE(slots_->prepare(version).ok());
+    EXPECT_TRUE(slots_->prepare(version, "").ok());
     EXPECT_TRUE(slots_->publish(store_.promote(version)).ok());
     slots_->set_pinnable({kBaseVersion, version});
     return version;

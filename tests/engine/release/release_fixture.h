@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -22,9 +23,15 @@ namespace sluice::testing {
 // Counts holds like AdapterSlots and refuses to publish what is not loaded.
 class FakeHost final : public AdapterHost {
  public:
-  Status prepare(VersionId version) override {
+  explicit FakeHost(std::function<std::string(VersionId)> folder_of) : folder_of_(std::move(folder_of)) {}
+
+  Status prepare(VersionId version, const std::string& content_hash) override {
     MutexLock lock(mu_);
     if (unloadable_.contains(version)) return corrupt("v" + std::to_string(version.value) + " does not bind");
+    if (version != kBaseVersion) {
+      SLUICE_ASSIGN_OR_RETURN(const std::string hash, sha256_file(folder_of_(version) + "/adapter_model.safetensors"));
+      if (!content_hash.empty() && hash != content_hash) return corrupt("v" + std::to_string(version.value) + " is damaged");
+    }
     ++holds_[version];
     return {};
   }
@@ -68,6 +75,7 @@ class FakeHost final : public AdapterHost {
   }
 
  private:
+  const std::function<std::string(VersionId)> folder_of_;
   mutable Mutex mu_;
   std::map<VersionId, int> holds_ SLUICE_GUARDED_BY(mu_);
   std::set<VersionId> unloadable_ SLUICE_GUARDED_BY(mu_);
@@ -92,7 +100,7 @@ class Workspace {
     auto opened = Store::open(store_options);
     EXPECT_TRUE(opened.ok()) << opened.status().message();
     store = std::move(opened).value();
-    host = std::make_unique<FakeHost>();
+    host = std::make_unique<FakeHost>([this](VersionId version) { return store->adapter_folder(version); });
     registry = std::make_unique<Registry>(*store, *host, options_);
     return registry->start();
   }

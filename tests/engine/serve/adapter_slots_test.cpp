@@ -5,6 +5,7 @@
 #include <new>
 #include <thread>
 
+#include "base/sha256.h"
 #include "engine/serve/serve_fixture.h"
 #include "support/test_store.h"
 
@@ -45,23 +46,36 @@ TEST(AdapterSlots, ALoadThatThrowsFailsAndMayBeTriedAgain) {
     return {};
   };
   SlotsUnderTest t(AdapterSlots::kPoolBytes, std::move(options));
-  EXPECT_EQ(t.slots.prepare(VersionId(5)).code(), Code::kInternal);
+  EXPECT_EQ(t.slots.prepare(VersionId(5), "").code(), Code::kInternal);
   *broken = false;
-  EXPECT_TRUE(t.slots.prepare(VersionId(5)).ok());
+  EXPECT_TRUE(t.slots.prepare(VersionId(5), "").ok());
+  t.slots.release(VersionId(5));
+}
+
+TEST(AdapterSlots, AVersionWithOtherWeightsThanRecordedIsNeverHeld) {
+  SlotsUnderTest t;
+  const Status other = t.slots.prepare(VersionId(5), std::string(64, '0'));
+  EXPECT_EQ(other.code(), Code::kCorrupt);
+  EXPECT_THAT(other.message(), HasSubstr("adapter version 5 is damaged"));
+  EXPECT_THAT(t.slots.resident(), IsEmpty());
+  ASSERT_TRUE(t.slots.prepare(VersionId(5), "").ok());
+  EXPECT_TRUE(t.slots.prepare(VersionId(5), sha256_file(t.folder.path() + "/fake_adapter.txt").value()).ok());
+  EXPECT_EQ(t.slots.prepare(VersionId(5), std::string(64, '0')).code(), Code::kCorrupt) << "nor is what is in memory taken for it";
+  t.slots.release(VersionId(5));
   t.slots.release(VersionId(5));
 }
 
 TEST(AdapterSlots, LRA3_PreparedVersionsStayUntilReleasedAsOftenAsPrepared) {
   SlotsUnderTest t;
-  ASSERT_TRUE(t.slots.prepare(VersionId(5)).ok());
-  ASSERT_TRUE(t.slots.prepare(VersionId(5)).ok());
+  ASSERT_TRUE(t.slots.prepare(VersionId(5), "").ok());
+  ASSERT_TRUE(t.slots.prepare(VersionId(5), "").ok());
   EXPECT_EQ(t.model->loads(), 1);
   t.slots.release(VersionId(5));
   EXPECT_THAT(t.slots.resident(), ElementsAre(VersionId(5)));
   t.slots.release(VersionId(5));
   EXPECT_THAT(t.slots.resident(), IsEmpty());
   EXPECT_EQ(t.model->live_adapters(), 0) << "memory is back";
-  EXPECT_TRUE(t.slots.prepare(kBaseVersion).ok());
+  EXPECT_TRUE(t.slots.prepare(kBaseVersion, "").ok());
   t.slots.release(kBaseVersion);
 }
 
@@ -83,8 +97,8 @@ TEST(AdapterSlots, FailedLoadsSayWhyAndLeaveNothing) {
   const VersionId serving = t.slots.serving();
   write_fake_adapter(t.folder.path() + "/elsewhere");
   std::filesystem::remove(t.folder.path() + "/fake_adapter.txt");
-  EXPECT_EQ(t.slots.prepare(VersionId(9)).code(), Code::kNotFound);
-  EXPECT_EQ(t.slots.prepare(VersionId()).code(), Code::kInvalidArgument);
+  EXPECT_EQ(t.slots.prepare(VersionId(9), "").code(), Code::kNotFound);
+  EXPECT_EQ(t.slots.prepare(VersionId(), "").code(), Code::kInvalidArgument);
   const Result<std::int64_t> published = t.slots.publish(t.store.promote(t.version()));
   EXPECT_EQ(published.code(), Code::kNotFound);
   EXPECT_EQ(t.slots.serving(), serving) << "the incumbent serves on";
@@ -122,8 +136,8 @@ TEST(AdapterSlots, ClientsMayPinWhatTheRegistrySays) {
   SlotsUnderTest t;
   const VersionId serving = t.publish(t.version());
   const VersionId candidate = t.version(), retired = t.version();
-  ASSERT_TRUE(t.slots.prepare(candidate).ok());
-  ASSERT_TRUE(t.slots.prepare(retired).ok());
+  ASSERT_TRUE(t.slots.prepare(candidate, "").ok());
+  ASSERT_TRUE(t.slots.prepare(retired, "").ok());
   t.slots.set_pinnable({retired});
   EXPECT_EQ(t.slots.resolve(AdapterChoice::pinned(candidate)).code(), Code::kNotFound);
   EXPECT_EQ(t.slots.resolve(AdapterChoice::pinned(VersionId(77))).code(), Code::kNotFound);
@@ -142,17 +156,17 @@ TEST(AdapterSlots, OverThePoolLeastRecentlyUsedPinnableVersionsLeave) {
   const VersionId a(101), b(102), c(103), d(104);
   t.slots.set_pinnable({a, b, c, d});
   for (const VersionId v : {a, b, c}) {
-    ASSERT_TRUE(t.slots.prepare(v).ok());
+    ASSERT_TRUE(t.slots.prepare(v, "").ok());
     t.slots.release(v);
   }
   EXPECT_THAT(t.slots.resident(), ElementsAre(a, b, c)) << "released, but clients may ask again and there is room";
   ASSERT_TRUE(t.slots.resolve(AdapterChoice::pinned(a)).ok());  // used again: b is now the oldest
-  ASSERT_TRUE(t.slots.prepare(d).ok());
+  ASSERT_TRUE(t.slots.prepare(d, "").ok());
   EXPECT_THAT(t.slots.resident(), ElementsAre(a, c, d));
   {
     const auto in_use = t.slots.resolve(AdapterChoice::pinned(c));
     (void)t.slots.resolve(AdapterChoice::pinned(a));
-    ASSERT_TRUE(t.slots.prepare(b).ok());
+    ASSERT_TRUE(t.slots.prepare(b, "").ok());
     EXPECT_THAT(t.slots.resident(), ElementsAre(b, c, d)) << "c is older than a, but a sequence holds it";  // LRA-16
   }
   t.slots.set_pinnable({});
@@ -166,17 +180,17 @@ TEST(AdapterSlots, WhatTheGateMustHaveAtHandStaysWhateverTheSizeOfThePool) {
   t.slots.set_pinnable({canary, other, third});
   t.slots.set_kept({canary});
   for (const VersionId v : {canary, other, third}) {
-    ASSERT_TRUE(t.slots.prepare(v).ok());
+    ASSERT_TRUE(t.slots.prepare(v, "").ok());
     t.slots.release(v);
   }
   EXPECT_THAT(t.slots.resident(), ElementsAre(canary));
   EXPECT_EQ(t.slots.resident_bytes(), kBytes);
   const int loads = t.model->loads();
-  ASSERT_TRUE(t.slots.prepare(other).ok()) << "read again when it is asked for";
+  ASSERT_TRUE(t.slots.prepare(other, "").ok()) << "read again when it is asked for";
   EXPECT_EQ(t.model->loads(), loads + 1);
   t.slots.release(other);
   t.slots.set_kept({});
-  ASSERT_TRUE(t.slots.prepare(third).ok());
+  ASSERT_TRUE(t.slots.prepare(third, "").ok());
   EXPECT_THAT(t.slots.resident(), ElementsAre(third));
 }
 
@@ -186,7 +200,7 @@ TEST(AdapterSlots, ManyWhoAskForOneVersionWaitForOneRead) {
   options.on_load = [&load](VersionId) { return load.pass(); };
   SlotsUnderTest t(AdapterSlots::kPoolBytes, options);
   std::vector<std::thread> askers;
-  for (int i = 0; i < 8; ++i) askers.emplace_back([&] { EXPECT_TRUE(t.slots.prepare(VersionId(3)).ok()); });
+  for (int i = 0; i < 8; ++i) askers.emplace_back([&] { EXPECT_TRUE(t.slots.prepare(VersionId(3), "").ok()); });
   load.wait_arrived(1);
   load.open();
   for (std::thread& a : askers) a.join();

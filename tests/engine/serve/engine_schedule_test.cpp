@@ -100,7 +100,7 @@ TEST(EngineSchedule, LRA2_APrefillOfAnotherVersionIsNotWaitedFor) {
   EngineOptions options;
   options.prefill_chunk = 16;
   EngineUnderTest t(held.options, options);
-  ASSERT_TRUE(t.slots.prepare(VersionId(1)).ok());
+  ASSERT_TRUE(t.slots.prepare(VersionId(1), "").ok());
   t.slots.set_pinnable({VersionId(1)});
   const std::string prompt = some_text(100);
   ResponseHandle base = t.submit(request(prompt, 5));

@@ -95,7 +95,7 @@ TEST(Engine, LRA11_EachAnswerIsThatOfItsPromptAloneWhateverRunsBeside) {
   options.max_running = 7;
   options.prefill_chunk = 5;  // prompts come in many pieces, of several sequences in one step
   EngineUnderTest t({}, options);
-  for (int v = 1; v <= 3; ++v) ASSERT_TRUE(t.slots.prepare(VersionId(v)).ok());
+  for (int v = 1; v <= 3; ++v) ASSERT_TRUE(t.slots.prepare(VersionId(v), "").ok());
   t.slots.set_pinnable({VersionId(1), VersionId(2), VersionId(3)});
   std::vector<ResponseHandle> handles;
   std::vector<Request> requests;
@@ -207,7 +207,7 @@ TEST(Engine, ScoresThePromptUnderTheChosenVersion) {
   EngineOptions engine_options;
   engine_options.prefill_chunk = 3;
   EngineUnderTest t(options, engine_options);
-  ASSERT_TRUE(t.slots.prepare(VersionId(2)).ok());
+  ASSERT_TRUE(t.slots.prepare(VersionId(2), "").ok());
   t.slots.set_pinnable({VersionId(2)});
   const std::string prompt = "a prompt long enough to be cached as a prefix";
   Request r = request(prompt, 0);
@@ -236,7 +236,7 @@ TEST(Engine, ScoresThePromptUnderTheChosenVersion) {
 
 TEST(Engine, LRA2_CachedPrefixesNeverCrossVersions) {
   EngineUnderTest t;
-  ASSERT_TRUE(t.slots.prepare(VersionId(1)).ok());
+  ASSERT_TRUE(t.slots.prepare(VersionId(1), "").ok());
   t.slots.set_pinnable({VersionId(1)});
   const std::string prompt(40, 'p');
   const auto cached = [&](VersionId version) {
