@@ -9,7 +9,7 @@ namespace sluice {
 
 bool Engine::Impl::step() {
   if (scheduler_.running().empty()) return false;
-  const StepPlan& plan = planner_.plan(scheduler_.running(), budget_.tokens(), context_->exact_rows());
+  const StepPlan& plan = planner_.plan(scheduler_.running(), budget_, context_->exact_rows());
   if (plan.sequences.empty()) return false;
   context_->limit_threads(thread_limit_.load(std::memory_order_relaxed));
   const SteadyTime begun = std::chrono::steady_clock::now();  // real time: how long the model takes

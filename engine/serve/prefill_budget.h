@@ -12,7 +12,9 @@ class PrefillBudget {
   PrefillBudget(int most, double target_s)
       : most_(std::max(most, 1)), least_(std::min(kLeast, most_)), target_s_(target_s), tokens_(least_) {}
 
-  int tokens() const { return static_cast<int>(tokens_); }
+  // `decoding`: rows of the step that are no prompt. Where they alone take longer than the time wanted, prompts get their
+  // share of the step nevertheless, about two fifths of it: a prompt token costs a third of a decoded one.
+  int tokens(int decoding) const { return std::clamp(kPerDecoded * decoding, static_cast<int>(tokens_), most_); }
 
   // A step that fed `fed` prompt tokens (0 = decode alone) took `seconds`.
   void took(int fed, double seconds) {
@@ -25,6 +27,7 @@ class PrefillBudget {
   }
 
  private:
+  static constexpr int kPerDecoded = 2;
   static constexpr int kLeast = 32;  // a prompt of 40 tokens is through in two steps, beside a long one
 
   const int most_;

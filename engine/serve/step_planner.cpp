@@ -4,14 +4,20 @@
 #include <algorithm>
 
 namespace sluice {
+namespace {
 
-const StepPlan& StepPlanner::plan(const std::vector<std::unique_ptr<Sequence>>& running, int prefill_budget, int exact_rows) {
+constexpr int kForTheShortest = 8;  // what half of a step's prompt tokens is short of for the oldest
+
+}  // namespace
+
+const StepPlan& StepPlanner::plan(const std::vector<std::unique_ptr<Sequence>>& running, const PrefillBudget& budget, int exact_rows) {
   plan_.input.items.clear();
   plan_.sequences.clear();
   plan_.prefill_tokens = 0;
   for (const auto& sequence : running) {
     if (sequence->prefilled() && !sequence->stream->full()) add_decode(*sequence);
   }
+  int prefill_budget = budget.tokens(static_cast<int>(plan_.sequences.size()));
   for (const Priority priority : {Priority::kLive, Priority::kGate, Priority::kBackground}) {
     prefill_budget = share_out(priority, running, prefill_budget, exact_rows);
   }
@@ -30,9 +36,13 @@ int StepPlanner::share_out(Priority priority, const std::vector<std::unique_ptr<
     const int n = std::min({share.left - share.given, most, budget});
     share.given += n;
     budget -= n;
+    return n;
   };
   const auto older = [](const Share& a, const Share& b) { return a.sequence->ticket < b.sequence->ticket; };
-  give(*std::min_element(shares_.begin(), shares_.end(), older), (budget + 3) / 4);
+  std::sort(shares_.begin(), shares_.end(), older);
+  // A small budget leaves the shortest three quarters: a prompt of 40 tokens beside a long one takes two steps of 32.
+  int for_the_oldest = std::max((budget + 3) / 4, budget / 2 - kForTheShortest);
+  for (Share& share : shares_) for_the_oldest -= give(share, for_the_oldest);
   std::sort(shares_.begin(), shares_.end(), [](const Share& a, const Share& b) {
     return a.left != b.left ? a.left < b.left : a.sequence->ticket < b.sequence->ticket;
   });

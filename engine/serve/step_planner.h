@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What each running sequence does in the next step: one token for every sequence that generates, and a bounded number of
 // prompt tokens, so that a long prompt delays no answer by more than that. Those prompt tokens go to live requests first;
-// within one priority the oldest has a quarter of them for sure and the shortest come first, so that a short request
-// behind a long prompt begins at once and the long one still gets on. Used by the engine's thread alone.
+// within one priority up to half of them go to the oldest and the others to the shortest, so that a short request behind a
+// long prompt begins at once and nobody waits until all shorter ones are through. Used by the engine's thread alone.
 #pragma once
 
 #include <memory>
 #include <vector>
 
+#include "serve/prefill_budget.h"
 #include "serve/sequence.h"
 
 namespace sluice {
@@ -22,7 +23,7 @@ class StepPlanner {
  public:
   // Valid until the next call or until the sequences change. Empty when nothing can run: a sequence whose reader is far
   // behind is left out. `exact_rows`: most tokens of an exact sequence in one item.
-  const StepPlan& plan(const std::vector<std::unique_ptr<Sequence>>& running, int prefill_budget, int exact_rows);
+  const StepPlan& plan(const std::vector<std::unique_ptr<Sequence>>& running, const PrefillBudget& budget, int exact_rows);
 
  private:
   struct Share {

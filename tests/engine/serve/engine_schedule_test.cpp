@@ -264,17 +264,22 @@ TEST(EngineSchedule, AFullQueueSaysWhenToComeBack) {
 TEST(PrefillBudget, FindsTheNumberOfTokensThatTakesTheTimeWanted) {
   PrefillBudget budget(512, 0.1);
   const auto seconds = [](int tokens) { return 0.02 + 0.001 * tokens; };  // 80 tokens take 100 ms
-  for (int i = 0; i < 20; ++i) budget.took(budget.tokens(), seconds(budget.tokens()));
-  EXPECT_NEAR(budget.tokens(), 80, 4);
+  for (int i = 0; i < 20; ++i) budget.took(budget.tokens(0), seconds(budget.tokens(0)));
+  EXPECT_NEAR(budget.tokens(0), 80, 4);
   budget.took(10, seconds(10));
-  EXPECT_NEAR(budget.tokens(), 80, 4) << "a step that had less to feed says nothing about more";
+  EXPECT_NEAR(budget.tokens(0), 80, 4) << "a step that had less to feed says nothing about more";
   budget.took(0, 5);
-  EXPECT_NEAR(budget.tokens(), 80, 4) << "nor does one without";
-  for (int i = 0; i < 20; ++i) budget.took(budget.tokens(), 3);
-  EXPECT_EQ(budget.tokens(), 32) << "some always get on";
-  for (int i = 0; i < 20; ++i) budget.took(budget.tokens(), 0);
-  EXPECT_EQ(budget.tokens(), 512);
-  EXPECT_EQ(PrefillBudget(5, 0.1).tokens(), 5);
+  EXPECT_NEAR(budget.tokens(0), 80, 4) << "nor does one without";
+  for (int i = 0; i < 20; ++i) budget.took(budget.tokens(0), 3);
+  EXPECT_EQ(budget.tokens(0), 32) << "some always get on";
+  for (int i = 0; i < 20; ++i) budget.took(budget.tokens(0), 0);
+  EXPECT_EQ(budget.tokens(0), 512);
+  EXPECT_EQ(PrefillBudget(5, 0.1).tokens(0), 5);
+  PrefillBudget slow(512, 0.1);
+  for (int i = 0; i < 20; ++i) slow.took(slow.tokens(0), 3);
+  EXPECT_EQ(slow.tokens(8), 32);
+  EXPECT_EQ(slow.tokens(64), 128) << "beside many that decode prompts keep their share of a step";
+  EXPECT_EQ(slow.tokens(400), 512);
 }
 
 // Everything at once on a small cache; every answer is checked. Meant for the sanitizers (CON-3).
