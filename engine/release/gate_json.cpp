@@ -2,6 +2,7 @@
 #include "release/gate_json.h"
 
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -65,16 +66,22 @@ void each_arm_field(Arm& arm, Visit&& visit) {
 // A finite number, or null where there is none: JSON has no NaN.
 json finite(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
 
+// What null stands for: nothing was said, or a measured number that is none (see finite).
+enum class NullNumber { kUnsaid, kNotFinite };
+
 // Reads the fields an object has into their places; collects the first thing that is wrong.
 class FieldReader {
  public:
-  FieldReader(const json& object, const char* what) : object_(object), what_(what) {
+  FieldReader(const json& object, const char* what, NullNumber null = NullNumber::kUnsaid) : object_(object), what_(what), null_(null) {
     if (!object.is_object()) fail("must be an object");
   }
 
   void operator()(const char* name, double& out) {
     const json* value = take(name);
-    if (value == nullptr) return;
+    if (value == nullptr) {
+      if (null_ == NullNumber::kNotFinite && object_.contains(name)) out = std::numeric_limits<double>::quiet_NaN();
+      return;
+    }
     if (!value->is_number()) return fail("\"" + std::string(name) + "\" must be a number");
     out = value->get<double>();
   }
@@ -118,6 +125,7 @@ class FieldReader {
 
   const json& object_;
   const char* what_;
+  const NullNumber null_;
   std::set<std::string> seen_;
   Status status_;
 };
@@ -137,7 +145,7 @@ json arm_to_json(const ProbeArm& arm) {
 
 Status arm_from_json(const json& probe, const char* name, ProbeArm& arm) {
   if (!probe.contains(name)) return {};
-  FieldReader reader(probe.at(name), "probe arm");
+  FieldReader reader(probe.at(name), "probe arm", NullNumber::kNotFinite);
   each_arm_field(arm, reader);
   return reader.done();
 }
@@ -154,7 +162,7 @@ json probe_object(const ProbeEvidence& p) {
 
 Result<ProbeEvidence> probe_of(const json& value) {
   ProbeEvidence p;
-  FieldReader reader(value, "probe evidence");
+  FieldReader reader(value, "probe evidence", NullNumber::kNotFinite);
   reader("measured", p.measured);
   reader("same_bytes", p.same_bytes);
   reader("differing", p.differing);

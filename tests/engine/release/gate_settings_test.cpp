@@ -92,6 +92,22 @@ TEST(ProbeEvidenceJson, ComesBackWhole) {
   EXPECT_FALSE(probe_of_decision("{}").ok());
 }
 
+// JSON has no NaN. What could not be measured must not come back, after a restart in the midst of an evaluation, as 0.
+TEST(ProbeEvidenceJson, WhatIsNoNumberComesBackAsNone) {
+  Evidence e = healthy();
+  e.probe.kl_incumbent = e.probe.kl_base = std::numeric_limits<double>::quiet_NaN();
+  e.probe.candidate.mean_length = std::numeric_limits<double>::infinity();
+  const auto back = probe_from_json(probe_to_json(e.probe));
+  ASSERT_TRUE(back.ok()) << back.status().message();
+  EXPECT_TRUE(std::isnan(back->kl_incumbent));
+  EXPECT_TRUE(std::isnan(back->kl_base));
+  EXPECT_TRUE(std::isnan(back->candidate.mean_length));
+  const std::string before = decide(kDemo, e).reason_code;
+  EXPECT_EQ(before, "kl_incumbent");
+  e.probe = *back;
+  EXPECT_EQ(decide(kDemo, e).reason_code, before);
+}
+
 TEST(Invariants, SummariseCountsWhatIsThere) {
   const std::vector<ProbeAnswer> answers = {
       {"one two", {1, 2, 3, 4}, {}, true, 10}, {"one two", {1, 2, 3}, {}, true, 30}, {" \n", {7}, {}, false, 20}};
