@@ -90,12 +90,13 @@ Status Bench::decode() {
   SLUICE_RETURN_IF_ERROR(need_model());
   constexpr int kParts = 12;
   SLUICE_ASSIGN_OR_RETURN(const auto adapters, make_adapters(8));
-  std::vector<DecodeRun> runs(5);
+  std::vector<DecodeRun> runs(6);
   SLUICE_RETURN_IF_ERROR(begin_decode(runs[0], 1, {}, kParts));
   SLUICE_RETURN_IF_ERROR(begin_decode(runs[1], 4, {}, kParts));
   SLUICE_RETURN_IF_ERROR(begin_decode(runs[2], 8, {}, kParts));
-  SLUICE_RETURN_IF_ERROR(begin_decode(runs[3], 1, std::span(adapters).first(1), kParts));
-  SLUICE_RETURN_IF_ERROR(begin_decode(runs[4], 8, adapters, kParts));
+  SLUICE_RETURN_IF_ERROR(begin_decode(runs[3], 16, {}, kParts));
+  SLUICE_RETURN_IF_ERROR(begin_decode(runs[4], 1, std::span(adapters).first(1), kParts));
+  SLUICE_RETURN_IF_ERROR(begin_decode(runs[5], 8, adapters, kParts));
   for (int part = 0; part < kParts; ++part) {
     for (DecodeRun& run : runs) SLUICE_RETURN_IF_ERROR(decode_part(run));
   }
@@ -154,8 +155,11 @@ Status Bench::decode_part(DecodeRun& run) {
 
 Status Bench::prefill() {
   SLUICE_RETURN_IF_ERROR(need_model());
-  SLUICE_RETURN_IF_ERROR(prefill_of(512, 5));
-  return system_.model->info().context_length > 4096 ? prefill_of(4096, 1) : Status();
+  constexpr std::pair<int, int> kRuns[] = {{128, 9}, {512, 5}, {2048, 1}, {4096, 1}};  // tokens, rounds
+  for (const auto& [tokens, rounds] : kRuns) {
+    if (tokens < system_.model->info().context_length) SLUICE_RETURN_IF_ERROR(prefill_of(tokens, rounds));
+  }
+  return {};
 }
 
 // Rounds after one that does not count.

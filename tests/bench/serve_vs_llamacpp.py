@@ -25,7 +25,7 @@ import llama_cpp
 
 ROOT = Path(__file__).resolve().parents[2]
 PROMPT, WARM, TOKENS = 32, 4, 144  # as `sluice-headless bench decode`
-BATCHES = (1, 4, 8)
+BATCHES = (1, 4, 8, 16)
 CHUNK = 512  # prompt tokens a call, on both sides
 TYPES = {"Q4_0": 2, "Q4_1": 3, "Q8_0": 7, "Q5_0": 8, "Q5_1": 9, "Q4_K_M": 15, "Q5_K_M": 17, "Q6_K": 18}  # enum llama_ftype
 
