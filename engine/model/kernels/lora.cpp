@@ -156,14 +156,18 @@ void lora_pack_a(const std::int16_t* rows, std::int64_t in, std::int64_t n, std:
   for (std::int64_t r = 0; r < n; ++r) {
     const std::int64_t group = (first + r) / kLoraGroup * kLoraGroup, in_group = std::min(kLoraGroup, rank - group);
     std::int16_t* to = a + group * lora_padded(in) + (first + r - group) * kLoraPanel;
-    for (std::int64_t c = 0; c < in; ++c) to[c / kLoraPanel * in_group * kLoraPanel + c % kLoraPanel] = rows[r * in + c];
+    for (std::int64_t c = 0; c < in; c += kLoraPanel, to += in_group * kLoraPanel) {
+      std::copy_n(rows + r * in + c, std::min(kLoraPanel, in - c), to);
+    }
   }
 }
 
 void lora_pack_b(const std::int16_t* b, std::int64_t out, std::int64_t rank, std::int16_t* packed) {
-  for (std::int64_t o = 0; o < out; ++o) {
-    std::int16_t* panel = packed + o / kLoraPanel * kLoraPanel * rank + o % kLoraPanel;
-    for (std::int64_t k = 0; k < rank; ++k) panel[k * kLoraPanel] = b[o * rank + k];
+  for (std::int64_t o = 0; o < out; o += kLoraPanel, packed += kLoraPanel * rank, b += kLoraPanel * rank) {
+    const std::int64_t n = std::min(kLoraPanel, out - o);
+    for (std::int64_t k = 0; k < rank; ++k) {
+      for (std::int64_t i = 0; i < n; ++i) packed[k * kLoraPanel + i] = b[i * rank + k];
+    }
   }
 }
 
