@@ -28,7 +28,7 @@ TEST_P(ShippedRecipe, HasEnoughPromptsAndKeepsThemApart) {
   EXPECT_GE(r.held_out.size(), 200u);
   EXPECT_GE(r.probes.size(), 16u);
   EXPECT_FALSE(r.system_prompt.empty());
-  EXPECT_EQ(r.sampling, (TaskSampling{0.7, 1.0, 96}));
+  EXPECT_EQ(r.sampling, (TaskSampling{r.name == "be-brief" ? 0.5 : 0.7, 1.0, 96}));
   std::set<std::string> texts, train_topics, ids;
   for (const auto* list : {&r.train, &r.held_out, &r.probes}) {
     for (const TaskPrompt& p : *list) {
