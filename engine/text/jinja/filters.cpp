@@ -234,6 +234,7 @@ Result<Value> indent(const Value& v, const Arguments& a, Budget& budget) {
 }
 
 Result<Value> to_string(const Value& v, const Arguments&, Budget&) { return Value(to_str(v)); }
+Result<Value> mark_safe(const Value& v, const Arguments&, Budget&) { return Value(to_str(v).as_safe()); }
 
 Result<Value> absolute(const Value& v, const Arguments&, Budget&) {
   if (const auto* i = v.as<std::int64_t>(); i && *i != INT64_MIN) return Value(*i < 0 ? -*i : *i);
@@ -272,7 +273,7 @@ const std::unordered_map<std::string_view, Entry>& filters() {
       {"rejectattr", {filter_items<true, false>, 8, {}}},
       {"replace", {replace, 3, {"old", "new", "count"}}},
       {"reverse", {reverse, 0, {}}},
-      {"safe", {to_string, 0, {}}},
+      {"safe", {mark_safe, 0, {}}},
       {"select", {filter_items<false, true>, 8, {}}},
       {"selectattr", {filter_items<true, true>, 8, {}}},
       {"sort", {sort_filter, 3, {"reverse", "case_sensitive", "attribute"}}},

@@ -53,6 +53,30 @@ MarkedText MarkedText::substr(std::size_t begin, std::size_t count) const {
   MarkedText out;
   out.text_ = text_.substr(begin, count);
   out.marks_ = marks_.substr(begin, count);
+  out.safe_ = safe_;
+  return out;
+}
+
+MarkedText MarkedText::as_safe(bool safe) const {
+  MarkedText out = *this;
+  out.safe_ = safe;
+  return out;
+}
+
+MarkedText MarkedText::escaped() const {
+  if (safe_) return *this;
+  MarkedText out;
+  for (std::size_t i = 0; i < text_.size(); ++i) {
+    switch (text_[i]) {
+      case '&': out.append("&amp;", marks_[i]); break;
+      case '<': out.append("&lt;", marks_[i]); break;
+      case '>': out.append("&gt;", marks_[i]); break;
+      case '"': out.append("&#34;", marks_[i]); break;
+      case '\'': out.append("&#39;", marks_[i]); break;
+      default: out.append(*this, i, 1);
+    }
+  }
+  out.safe_ = true;
   return out;
 }
 
@@ -84,6 +108,7 @@ std::size_t MarkedText::length() const {
 MarkedText MarkedText::slice(std::int64_t begin, std::int64_t end, std::int64_t step) const {
   const std::vector<std::size_t> at = boundaries(text_);
   MarkedText out;
+  out.safe_ = safe_;
   if (step == 1) {
     if (begin >= end) return out;
     const std::size_t from = at[static_cast<std::size_t>(begin)];
@@ -164,6 +189,7 @@ std::vector<MarkedText> MarkedText::split_white_space(std::int64_t most) const {
 
 MarkedText MarkedText::replace(const MarkedText& from, const MarkedText& to, std::int64_t most) const {
   MarkedText out;
+  out.safe_ = safe_;
   std::size_t begin = 0;
   if (from.empty()) {  // Python puts it before every character and at the end
     const std::vector<std::size_t> at = boundaries(text_);
@@ -187,6 +213,7 @@ MarkedText MarkedText::replace(const MarkedText& from, const MarkedText& to, std
 
 MarkedText MarkedText::change_case(Case how) const {
   MarkedText out;
+  out.safe_ = safe_;
   bool after_letter = false;
   std::string bytes;
   for (std::size_t at = 0; at < text_.size();) {

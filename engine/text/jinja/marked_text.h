@@ -29,6 +29,12 @@ class MarkedText {
   // One mark for text made of this one as a whole, such as its JSON form: data wins.
   Mark dominant() const;
 
+  // Marked by the filter `safe`: HTML that escapes what other text is joined to it, in an environment without automatic
+  // escaping, too. Parts of it are safe as well; append() does not look at it.
+  bool safe() const { return safe_; }
+  MarkedText as_safe(bool safe = true) const;
+  MarkedText escaped() const;  // &, <, >, " and ' as entities; itself where it is safe
+
   MarkedText substr(std::size_t begin, std::size_t count = std::string::npos) const;
   void append(const MarkedText& other);
   void append(const MarkedText& other, std::size_t begin, std::size_t count);  // bytes of it
@@ -53,6 +59,7 @@ class MarkedText {
  private:
   std::string text_;
   std::string marks_;  // one per byte
+  bool safe_ = false;
 };
 
 // Where `needle` is in `text` at or after `from`; npos if nowhere. Linear in the worst case, unlike string_view::find.

@@ -70,11 +70,13 @@ Result<Value> reals(const std::string& op, double a, double b) {
   return Value(op == "//" ? quotient : a - quotient * b);
 }
 
-Result<Value> join_texts(const MarkedText& a, const MarkedText& b, Budget& budget) {
+// `~` joins what stands there. With `+` a safe text escapes the other one and stays safe.
+Result<Value> join_texts(const MarkedText& a, const MarkedText& b, bool plus, Budget& budget) {
   if (a.size() + b.size() > kMaxWeight) return invalid_argument("a text grows above 64 MiB");
   SLUICE_RETURN_IF_ERROR(budget.charge(a.size() + b.size()));
-  MarkedText out = a;
-  out.append(b);
+  const bool safe = plus && (a.safe() || b.safe());
+  MarkedText out = safe ? a.escaped() : a.as_safe(false);
+  out.append(safe ? b.escaped() : b);
   return Value(std::move(out));
 }
 
@@ -87,20 +89,20 @@ Result<Value> repeat(const MarkedText& text, std::int64_t times, Budget& budget)
   SLUICE_RETURN_IF_ERROR(budget.charge(text.size() * static_cast<std::size_t>(times)));
   MarkedText out;
   for (std::int64_t i = 0; i < times; ++i) out.append(text);
-  return Value(std::move(out));
+  return Value(out.as_safe(text.safe()));
 }
 
 }  // namespace
 
 Result<Value> binary(const std::string& op, const Value& a, const Value& b, Budget& budget) {
-  if (op == "~") return join_texts(to_str(a), to_str(b), budget);
+  if (op == "~") return join_texts(to_str(a), to_str(b), false, budget);
   for (const Value* v : {&a, &b}) {
     if (v->is_undefined()) return undefined_error(*v);
   }
   if (a.is_number() && b.is_number()) {
     return integer(a) && integer(b) ? integers(op, *integer(a), *integer(b)) : reals(op, real(a), real(b));
   }
-  if (op == "+" && a.text() && b.text()) return join_texts(*a.text(), *b.text(), budget);
+  if (op == "+" && a.text() && b.text()) return join_texts(*a.text(), *b.text(), true, budget);
   if (op == "+" && a.list() && b.list() && a.list()->tuple == b.list()->tuple) {
     SLUICE_RETURN_IF_ERROR(budget.charge(16 * (a.list()->items.size() + b.list()->items.size())));
     std::vector<Value> items = a.list()->items;

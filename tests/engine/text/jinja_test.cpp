@@ -136,6 +136,30 @@ TEST(JinjaLimits, DeepSyntaxIsRefused) {
   EXPECT_EQ(error(flat), "");
 }
 
+// As jinja2 3.1 renders it in an environment without automatic escaping.
+TEST(Jinja, WhatTheFilterSafeMarksEscapesWhatIsAddedToIt) {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"({{ "<a>"|safe + x }})", "<a>&lt;&amp;&#39;&#34;&gt;"},
+      {R"({{ x + "<a>"|safe }})", "&lt;&amp;&#39;&#34;&gt;<a>"},
+      {R"({{ "<a>"|safe ~ x ~ 1 }})", "<a><&'\">1"},
+      {R"({{ "<a>"|safe + "<b>"|safe }})", "<a><b>"},
+      {R"({{ ("<a> "|safe)|trim + x }})", "<a>&lt;&amp;&#39;&#34;&gt;"},
+      {R"({{ ("<a>"|safe)[0] + x }})", "<&lt;&amp;&#39;&#34;&gt;"},
+      {R"({{ "<a>" + x }})", "<a><&'\">"},
+      {R"({{ ("<a>"|safe + x) + x }})", "<a>&lt;&amp;&#39;&#34;&gt;&lt;&amp;&#39;&#34;&gt;"},
+      {R"({{ ("<a>"|safe|string) + "<" }})", "<a>&lt;"},
+      {R"({{ ("<a>"|safe).upper() + "<" }})", "<A>&lt;"},
+      {R"({{ ("<a>"|safe).replace("a", "<") }})", "<<>"},
+      {R"({{ ("<a>"|safe) * 2 + "<" }})", "<a><a>&lt;"},
+  };
+  for (const auto& [source, want] : cases) {
+    const auto text = render(source, {{"x", data("<&'\">")}});
+    ASSERT_TRUE(text.ok()) << source << ": " << text.status().message();
+    EXPECT_EQ(text->text(), want) << source;
+  }
+  EXPECT_EQ(marks(R"({{ "<a>"|safe + x }})", {{"x", data("<")}}), "<a>[&lt;]");
+}
+
 TEST(JinjaLimits, ANamespaceMayHoldItself) {
   EXPECT_EQ(error("{% set n = namespace(a=1) %}{% set n.a = [n] %}{% set n.b = n %}ok"), "");
 }
