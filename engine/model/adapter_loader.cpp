@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include <bit>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -12,6 +11,7 @@
 #include "model/format/safetensors.h"
 #include "model/format/safetensors_folder.h"
 #include "model/kernels/dequant.h"
+#include "model/kernels/finite.h"
 #include "model/peft_config.h"
 #include "model/peft_folder.h"
 
@@ -73,14 +73,6 @@ Result<Provenance> Provenance::read(const std::string& folder) {
 
 std::string tensor_name(int layer, Linear linear, char half) {
   return kPrefix + module_path(layer, linear) + ".lora_" + half + ".weight";
-}
-
-// Without a way out of the loop, so that it runs at the speed of memory.
-bool all_finite(std::span<const float> values) {
-  constexpr std::uint32_t kExponent = 0x7f800000;
-  std::uint32_t bad = 0;
-  for (const float x : values) bad |= static_cast<std::uint32_t>((std::bit_cast<std::uint32_t>(x) & kExponent) == kExponent);
-  return bad == 0;
 }
 
 // Binds the tensors of a file to the modules the configuration adapts; collects every complaint before it gives up.
@@ -160,7 +152,7 @@ class Binder {
       complain(t.name + " is stored as " + safe_dtype_name(t.dtype) + "; Sluice reads F32, F16 and BF16");
       return false;
     }
-    if (all_finite(out)) return true;
+    if (all_finite(BlockType::kF32, std::as_bytes(std::span(out)).data(), rows * cols)) return true;
     complain(t.name + " holds a number that is not finite");
     return false;
   }

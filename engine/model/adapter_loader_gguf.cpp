@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <span>
 
 #include "base/sha256.h"
 #include "model/format/gguf.h"
 #include "model/kernels/dequant.h"
+#include "model/kernels/finite.h"
 #include "model/peft_config.h"
 #include "model/peft_folder.h"
 #include "model/weight_source.h"
@@ -98,13 +100,9 @@ class GgufBinder {
     }
     out.resize(static_cast<std::size_t>(rows * cols));
     dequantize_row(t.type, t.bytes.data(), rows * cols, out.data());
-    for (const float x : out) {
-      if (!std::isfinite(x)) {
-        complain(t.name + " holds a number that is not finite");
-        return false;
-      }
-    }
-    return true;
+    if (all_finite(BlockType::kF32, std::as_bytes(std::span(out)).data(), rows * cols)) return true;
+    complain(t.name + " holds a number that is not finite");
+    return false;
   }
 
   const GgufFile& file_;
