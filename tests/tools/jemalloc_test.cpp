@@ -5,7 +5,6 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <cstring>
 #include <vector>
 
 namespace {
