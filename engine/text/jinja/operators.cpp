@@ -72,9 +72,11 @@ Result<Value> reals(const std::string& op, double a, double b) {
 
 // `~` joins what stands there. With `+` a safe text escapes the other one and stays safe.
 Result<Value> join_texts(const MarkedText& a, const MarkedText& b, bool plus, Budget& budget) {
-  if (a.size() + b.size() > kMaxWeight) return invalid_argument("a text grows above 64 MiB");
-  SLUICE_RETURN_IF_ERROR(budget.charge(a.size() + b.size()));
+  // What an escaped text may grow to: five bytes each, "&#34;".
   const bool safe = plus && (a.safe() || b.safe());
+  const auto most = [safe](const MarkedText& text) { return text.size() * (safe && !text.safe() ? 5 : 1); };
+  if (most(a) + most(b) > kMaxWeight) return invalid_argument("a text grows above 64 MiB");
+  SLUICE_RETURN_IF_ERROR(budget.charge(most(a) + most(b)));
   MarkedText out = safe ? a.escaped() : a.as_safe(false);
   out.append(safe ? b.escaped() : b);
   return Value(std::move(out));

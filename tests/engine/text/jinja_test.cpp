@@ -158,6 +158,8 @@ TEST(Jinja, WhatTheFilterSafeMarksEscapesWhatIsAddedToIt) {
     EXPECT_EQ(text->text(), want) << source;
   }
   EXPECT_EQ(marks(R"({{ "<a>"|safe + x }})", {{"x", data("<")}}), "<a>[&lt;]");
+  const std::string quotes(std::size_t{20} << 20, '"');  // 100 MiB once they are escaped
+  EXPECT_NE(error(R"({{ ("<a>"|safe + x)|length }})", {{"x", data(quotes)}}).find("64 MiB"), std::string::npos);
 }
 
 TEST(JinjaLimits, ANamespaceMayHoldItself) {
