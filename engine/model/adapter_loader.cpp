@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <future>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -75,6 +77,17 @@ std::string tensor_name(int layer, Linear linear, char half) {
   return kPrefix + module_path(layer, linear) + ".lora_" + half + ".weight";
 }
 
+// Files need not align their tensors; where they do, nothing is zeroed first.
+void copy_floats(std::span<const std::byte> bytes, std::vector<float>& out) {
+  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(float) == 0) {
+    const auto* first = reinterpret_cast<const float*>(bytes.data());
+    out.assign(first, first + bytes.size() / sizeof(float));
+    return;
+  }
+  out.resize(bytes.size() / sizeof(float));
+  std::memcpy(out.data(), bytes.data(), bytes.size());
+}
+
 // Binds the tensors of a file to the modules the configuration adapts; collects every complaint before it gives up.
 class Binder {
  public:
@@ -142,11 +155,11 @@ class Binder {
       complain(t.name + " is " + shape + " instead of " + std::to_string(rows) + " x " + std::to_string(cols));
       return false;
     }
-    out.resize(static_cast<std::size_t>(rows * cols));
     if (t.dtype == SafeDtype::kF32) {
-      std::memcpy(out.data(), t.bytes.data(), t.bytes.size());
+      copy_floats(t.bytes, out);
     } else if (t.dtype == SafeDtype::kF16 || t.dtype == SafeDtype::kBF16) {
       const std::vector<std::byte> aligned(t.bytes.begin(), t.bytes.end());
+      out.resize(static_cast<std::size_t>(rows * cols));
       dequantize_row(t.dtype == SafeDtype::kF16 ? BlockType::kF16 : BlockType::kBF16, aligned.data(), rows * cols, out.data());
     } else {
       complain(t.name + " is stored as " + safe_dtype_name(t.dtype) + "; Sluice reads F32, F16 and BF16");
@@ -177,10 +190,12 @@ Result<LoraData> read_peft(const std::string& folder, const ModelConfig& config,
   SLUICE_RETURN_IF_ERROR(provenance.check_file(kConfigFile, sha256(text)));
   SLUICE_ASSIGN_OR_RETURN(const PeftConfig peft, parse_peft_config(text, config_path));
   SLUICE_ASSIGN_OR_RETURN(const std::shared_ptr<const SafetensorsFile> file, SafetensorsFile::open(folder + "/" + kTensorFile));
-  std::string hash = sha256(file->bytes());
+  // Hashing takes as long as all the rest, and a load is waited for while the engine keeps the cores busy: side by side.
+  std::future<std::string> hashing = std::async([&file] { return sha256(file->bytes()); });
+  Result<LoraData> data = Binder(*file, peft, config).run();
+  std::string hash = hashing.get();
   SLUICE_RETURN_IF_ERROR(provenance.check_file(kTensorFile, hash));
-  SLUICE_ASSIGN_OR_RETURN(LoraData data, Binder(*file, peft, config).run());
-  data.content_hash = std::move(hash);
+  if (data.ok()) data->content_hash = std::move(hash);
   return data;
 }
 

@@ -151,6 +151,28 @@ TEST(PeftFolder, SaveLoadSaveIsBitExact) {
   for (const char* name : {"/adapter_config.json", "/adapter_model.safetensors"}) EXPECT_EQ(bytes_of(a + name), bytes_of(b + name));
 }
 
+// Nothing in the format aligns tensors: one more space in the header and every one lies at an odd address.
+TEST(PeftFolder, ReadsTensorsAtOddAddresses) {
+  const sluice::testing::TempFolder folder;
+  const LoraData data = some_data();
+  ASSERT_TRUE(write_peft_folder(folder.path(), data, tiny(), "tiny-llama").ok());
+  const std::string path = folder.path() + "/adapter_model.safetensors";
+  std::string bytes = bytes_of(path);
+  std::uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  bytes.insert(sizeof header + header, 1, ' ');
+  ++header;
+  std::memcpy(bytes.data(), &header, sizeof header);
+  std::ofstream(path, std::ios::binary) << bytes;
+  const auto again = read_peft_folder(folder.path(), tiny());
+  ASSERT_TRUE(again.ok()) << again.status().message();
+  ASSERT_EQ(again->modules.size(), data.modules.size());
+  for (std::size_t i = 0; i < data.modules.size(); ++i) {
+    EXPECT_EQ(again->modules[i].a, data.modules[i].a);
+    EXPECT_EQ(again->modules[i].b, data.modules[i].b);
+  }
+}
+
 TEST(PeftFolder, KeepsRanksAndScalesOfPatterns) {
   const sluice::testing::TempFolder folder;
   auto data = read_peft_folder(test::data_path("golden/tiny-lora-patterns"), tiny());
