@@ -154,7 +154,7 @@ void Trainer::set_state(TrainerState state, const std::string& message) {
 Status Trainer::act(const Command& command) {
   switch (command.kind) {
     case Command::Kind::kDecision: return core_->decision(command.version, command.verdict, command.incumbent);
-    case Command::Kind::kRollback: return core_->move_head(command.version);
+    case Command::Kind::kRollback: return core_->rolled_back(command.version);
     case Command::Kind::kExtend: core_->extend(command.steps); return Status::ok_status();
     case Command::Kind::kDiscard: return core_->discard();
     case Command::Kind::kBacktrack: return core_->backtrack(command.version);

@@ -30,6 +30,9 @@ std::string stats_json(const StepStats& s, double length_bias) {
       .text();
 }
 
+// A label was taken back, or its record forgotten, between the look at the store and the batch: it is looked at again.
+bool changed_meanwhile(const Result<BatchId>& added) { return added.code() == Code::kConflict || added.code() == Code::kNotFound; }
+
 }  // namespace
 
 TrainerCore::TrainerCore(Store& store, StepRunner& runner, TrainerOptions options, TrainerCallbacks callbacks)
@@ -70,16 +73,17 @@ Result<Work> TrainerCore::work() {
   const AgeOf age_of = [this](VersionId v) { return lineage_.age(v, head_.version, head_step_); };
   FormedBatch formed;
   Baseline moved;
+  int seen = 0;
   // Records to drop stand between usable ones: look further while there are more.
   for (int limit = settings.batch_size;; limit *= 2) {
     const std::vector<LabelledRecord> labelled = store_.trainable(options_.session, limit);
     moved = baseline_;
     SLUICE_ASSIGN_OR_RETURN(formed, form_batch(labelled, age_of, settings, moved));
-    const auto seen = static_cast<int>(labelled.size());
+    seen = static_cast<int>(labelled.size());
     status_.step_samples_waiting = formed.enough ? settings.batch_size : seen - static_cast<int>(formed.dropped.size());
     if (formed.enough || seen < limit) break;
   }
-  if (!formed.enough || formed.equal) return drop(formed);
+  if (!formed.enough || formed.equal) return drop(formed, seen);
 
   BatchRow batch;
   batch.session = options_.session;
@@ -91,7 +95,9 @@ Result<Work> TrainerCore::work() {
   batch.head_step = head_step_ + 1;
   batch.seed = settings.seed;
   batch.state = "formed";
-  SLUICE_ASSIGN_OR_RETURN(batch.id, store_.add_batch(batch, std::move(formed.reward_rows), std::move(formed.dropped)));
+  const Result<BatchId> added = store_.add_batch(batch, std::move(formed.reward_rows), std::move(formed.dropped));
+  if (changed_meanwhile(added)) return Work::kDone;
+  SLUICE_ASSIGN_OR_RETURN(batch.id, added);
   fault_point("batch_formed");
   SLUICE_ASSIGN_OR_RETURN(Outcome outcome, train(batch, formed.tensors, formed.length_bias));
   SLUICE_RETURN_IF_ERROR(finish(outcome, batch));
@@ -103,14 +109,16 @@ Result<Work> TrainerCore::work() {
   return Work::kDone;
 }
 
-Result<Work> TrainerCore::drop(FormedBatch& formed) {
-  // A few stragglers ride along with the next batch; many would hide usable records from the next look.
-  if (!formed.equal && formed.dropped.size() < static_cast<std::size_t>(options_.settings.batch_size)) return Work::kNothing;
+Result<Work> TrainerCore::drop(FormedBatch& formed, int seen) {
+  // A few stragglers ride along with the next batch. Not where a batch's worth waits: a stream gives no more until that is used.
+  if (!formed.equal && (formed.dropped.empty() || seen < options_.settings.batch_size)) return Work::kNothing;
   BatchRow none;
   none.session = options_.session;
   none.head_step = head_step_;
   none.state = "discarded";
-  SLUICE_ASSIGN_OR_RETURN(const BatchId id, store_.add_batch(none, {}, std::move(formed.dropped)));
+  const Result<BatchId> added = store_.add_batch(none, {}, std::move(formed.dropped));
+  if (changed_meanwhile(added)) return Work::kDone;
+  SLUICE_ASSIGN_OR_RETURN(const BatchId id, added);
   log_->info("train", formed.equal ? "Batch " + std::to_string(id.value) + " dropped: all rewards are equal"
                                    : "Batch " + std::to_string(id.value) + " holds only records that cannot train");
   return Work::kDone;
@@ -227,10 +235,15 @@ std::optional<std::string> TrainerCore::read_brakes(const Outcome& outcome) {
   return brakes_.read(reading);
 }
 
+Status TrainerCore::rolled_back(VersionId target) {
+  return target == store_.serving_version() ? move_head(target) : Status::ok_status();
+}
+
 Status TrainerCore::decision(VersionId version, Verdict verdict, VersionId incumbent) {
   refresh_lineage();
   const bool descends = lineage_.descends(head_.version, version);
   if (verdict == Verdict::kPromote) {
+    if (version != store_.serving_version()) return Status::ok_status();
     extension_ = 0;
     return descends ? Status::ok_status() : move_head(version);
   }

@@ -33,7 +33,10 @@ class TrainerCore {
   // Forms one batch and trains on it, if there is one.
   Result<Work> work();
 
+  // Word of decisions may come in another order than they were made in: what serves now says which was the last, and word of an
+  // older one is passed over.
   Status decision(VersionId version, Verdict verdict, VersionId incumbent);
+  Status rolled_back(VersionId target);
   Status move_head(VersionId target);  // tensors, moments, count and baseline of its checkpoint
   Status discard() { return move_head(store_.serving_version()); }
   void extend(int steps) { extension_ += steps; }
@@ -65,6 +68,8 @@ class TrainerCore {
   Status register_written();
   Status advance_mark(HeadMark& mark);
   bool line_was_left(VersionId head) const;
+  Status give_up_line(VersionId head, VersionId target);
+  Result<std::optional<TrainBatch>> tensors_of(const BatchRow& batch);
   Status repeat_batches();
   std::int64_t newest_batch() const;
   Result<Baseline> newest_baseline(const std::string& at_checkpoint) const;
@@ -77,7 +82,7 @@ class TrainerCore {
   std::int64_t steps_ahead() const;
   // visible_tokens() of a record that trained: by the labels that it trained on.
   std::size_t visible_when_used(const RecordRow& record) const;
-  Result<Work> drop(FormedBatch& formed);
+  Result<Work> drop(FormedBatch& formed, int seen);  // `seen` labelled records wait
   Result<StepStats> run_step(const TrainBatch& tensors, const LearnSettings& settings);
   Result<Outcome> train(const BatchRow& batch, const TrainBatch& tensors, double length_bias);
   Status finish(Outcome& outcome, const BatchRow& batch);

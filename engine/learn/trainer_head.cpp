@@ -88,8 +88,22 @@ Status TrainerCore::load_head(VersionId version) {
   return Status::ok_status();
 }
 
+// What the head leaves behind unmeasured must not come into service later: a step may end, and write its candidate, after the
+// decision that gave its line up and before the trainer hears of it.
+Status TrainerCore::give_up_line(VersionId head, VersionId target) {
+  refresh_lineage();
+  for (const VersionRow& row : store_.versions()) {
+    const bool waits = row.state == VersionState::kCandidate || row.state == VersionState::kEvaluating;
+    if (!waits || !lineage_.descends(head, row.id) || lineage_.descends(target, row.id)) continue;
+    const Status done = store_.set_version_state(row.id, VersionState::kSuperseded);
+    if (!done.ok() && done.code() != Code::kConflict) return done;  // conflict: it was decided on meanwhile
+  }
+  return Status::ok_status();
+}
+
 Status TrainerCore::move_head(VersionId target) {
   SLUICE_RETURN_IF_ERROR(load_head(target));
+  SLUICE_RETURN_IF_ERROR(give_up_line(head_.version, target));
   last_batch_ = newest_batch();
   SLUICE_RETURN_IF_ERROR(write_mark({target, last_batch_}));
   log_->info("train", "The head now stands at version " + std::to_string(target.value));
@@ -137,7 +151,10 @@ Status TrainerCore::restore() {
   std::optional<HeadMark> mark = read_mark();
   if (mark) {
     SLUICE_RETURN_IF_ERROR(advance_mark(*mark));
-    if (line_was_left(mark->version)) mark.reset();
+    if (line_was_left(mark->version)) {
+      SLUICE_RETURN_IF_ERROR(give_up_line(mark->version, store_.serving_version()));
+      mark.reset();
+    }
   }
   if (!mark) mark = HeadMark{store_.serving_version(), newest_batch()};
   Status loaded = load_head(mark->version);
@@ -153,25 +170,38 @@ Status TrainerCore::restore() {
   return repeat_batches();
 }
 
+// A stored batch once more, without what was forgotten since on somebody's wish; nothing where all of it was.
+Result<std::optional<TrainBatch>> TrainerCore::tensors_of(const BatchRow& batch) {
+  const std::size_t n = batch.records.size();
+  std::vector<RecordRow> records;
+  records.reserve(n);  // the items point into it
+  std::vector<PackItem> items;
+  for (std::size_t i = 0; i < n; ++i) {
+    std::optional<RecordRow> record = store_.record(batch.records[i]);
+    if (!record || record->token_ids.empty()) continue;
+    records.push_back(std::move(*record));
+    const RecordRow& kept = records.back();
+    const int age = lineage_.age(kept.version, head_.version, head_step_).value_or(0);
+    items.push_back({&kept, batch.advantages[i], batch.weights[i], age, visible_when_used(kept)});
+  }
+  if (items.size() < n) {
+    log_->info("train", "Batch " + std::to_string(batch.id.value) + " is repeated without " + std::to_string(n - items.size()) +
+                            " of its " + std::to_string(n) + " records: they were redacted or deleted");
+  }
+  if (items.empty()) return std::optional<TrainBatch>();
+  SLUICE_ASSIGN_OR_RETURN(TrainBatch tensors, pack(items));
+  return std::optional<TrainBatch>(std::move(tensors));
+}
+
 Status TrainerCore::repeat_batches() {
   std::map<BatchId, StepRow> steps;
   for (StepRow& row : store_.steps(options_.session, 0, kAll)) steps.emplace(row.batch, std::move(row));
   for (const BatchRow& batch : store_.batches(options_.session, head_.after_batch, kAll)) {
     if (!trains_the_head(batch)) continue;
     refresh_lineage();
-    std::vector<RecordRow> records;
-    for (const RecordId& id : batch.records) {
-      std::optional<RecordRow> record = store_.record(id);
-      if (!record) return corrupt("batch " + std::to_string(batch.id.value) + " names record " + id.text + ", which is gone");
-      records.push_back(std::move(*record));
-    }
-    std::vector<PackItem> items;
-    for (std::size_t i = 0; i < records.size(); ++i) {
-      const int age = lineage_.age(records[i].version, head_.version, head_step_).value_or(0);
-      items.push_back({&records[i], batch.advantages[i], batch.weights[i], age, visible_when_used(records[i])});
-    }
-    SLUICE_ASSIGN_OR_RETURN(const TrainBatch tensors, pack(items));
-    SLUICE_ASSIGN_OR_RETURN(Outcome outcome, train(batch, tensors, 0));
+    SLUICE_ASSIGN_OR_RETURN(const std::optional<TrainBatch> tensors, tensors_of(batch));
+    if (!tensors) continue;
+    SLUICE_ASSIGN_OR_RETURN(Outcome outcome, train(batch, *tensors, 0));
     auto done = steps.find(batch.id);
     if (done == steps.end()) {
       SLUICE_RETURN_IF_ERROR(finish(outcome, batch));

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "engine/learn/trainer_core_fixture.h"
+#include "store/database.h"
 
 namespace sluice {
 namespace {
@@ -116,6 +117,22 @@ TEST_F(TrainerCoreTest, RecordsThatCannotTrainDoNotHideThoseThatCan) {
   EXPECT_EQ(store_->counts(session_).dropped.at("greedy"), 9);
 }
 
+// A stream holds its next question back while a batch's worth of labels waits: one that can't train must not count for long.
+TEST_F(TrainerCoreTest, WhatCannotTrainHoldsNoStreamBack) {
+  RecordRow record = testing::served(0);
+  record.session = session_;
+  record.temperature = 0;
+  const RecordRow stored = store_->add_record(record).value();
+  ASSERT_TRUE(store_->add_feedback(testing::label(stored.id, true)).ok());
+  serve_mixed(2);
+  EXPECT_EQ(work(), Work::kNothing);
+  EXPECT_EQ(store_->counts(session_).waiting, 3) << "it may ride along with a batch";
+  serve_mixed(1);
+  work_all();
+  EXPECT_EQ(store_->counts(session_).waiting, 3);
+  EXPECT_EQ(store_->counts(session_).dropped.at("greedy"), 1);
+}
+
 TEST_F(TrainerCoreTest, ABrakeStopsWithANotice) {
   runner_.on_stats = [](int, StepStats& s) {
     s.fresh_tokens = 600;
@@ -161,6 +178,44 @@ TEST_F(TrainerCoreTest, RestartAnywhereGivesTheSameHeadToTheBit) {
     EXPECT_EQ(store_->versions().size(), versions);
     EXPECT_TRUE(store_->verify().empty());
   }
+}
+
+// Somebody had a record forgotten that a step since the last checkpoint had used.
+TEST_F(TrainerCoreTest, ForgottenRecordsAreLeftOutOfWhatIsRepeated) {
+  serve_mixed(4);
+  ASSERT_EQ(work(), Work::kDone);
+  const TrainBatch whole = runner_.batches.back();
+  const std::vector<RecordId> used = store_->batches(session_, 0, 10).at(0).records;
+  ASSERT_TRUE(store_->redact_record(used[0]).ok());
+  ASSERT_TRUE(store_->delete_record(used[1]).ok());
+  ASSERT_TRUE(restart().ok());
+  EXPECT_EQ(core_->status().head_step, 1);
+  const TrainBatch& rest = runner_.batches.back();
+  ASSERT_EQ(rest.samples(), 2);
+  const auto from = whole.advantage.begin() + whole.resp_start[2];
+  EXPECT_EQ(rest.advantage, std::vector<float>(from, whole.advantage.end())) << "each keeps its own";
+  ASSERT_TRUE(core_->train_inverted("deliberately bad").ok());
+  ASSERT_TRUE(store_->redact_record(used[2]).ok());
+  ASSERT_TRUE(store_->redact_record(used[3]).ok());
+  ASSERT_TRUE(restart().ok()) << "nothing is left to repeat";
+  EXPECT_EQ(core_->status().head_step, 0);
+  EXPECT_EQ(core_->train_inverted("deliberately bad").code(), Code::kUnavailable);
+  serve_mixed(8);
+  work_all();
+  EXPECT_EQ(core_->status().head_step, 2);
+}
+
+// Between the trainer's look at the labels and its batch a client takes one back.
+TEST_F(TrainerCoreTest, ALabelTakenBackWhileABatchFormsStopsNothing) {
+  serve_mixed(4);
+  const auto db = Database::open((folder_ / "sluice.db").string(), Database::Mode::kWrite).value();
+  db->exec("CREATE TRIGGER meanwhile AFTER INSERT ON batch BEGIN UPDATE record SET fate = '' WHERE seq = 2; END");
+  ASSERT_FALSE(db->failed());
+  EXPECT_EQ(work(), Work::kDone) << "looks again";
+  EXPECT_EQ(runner_.steps, 0);
+  db->exec("DROP TRIGGER meanwhile");
+  work_all();
+  EXPECT_EQ(runner_.steps, 1);
 }
 
 TEST_F(TrainerCoreTest, AFormedBatchIsRepeatedFromItsRow) {

@@ -34,6 +34,50 @@ TEST_F(TrainerCoreTest, RejectReturnsTheHeadToTheIncumbent) {
   EXPECT_EQ(store_->version(candidates_.at(2))->parent, candidates_[0]);
 }
 
+// A step may end, and write its candidate, after the decision that gave its line up and before the trainer hears of it.
+TEST_F(TrainerCoreTest, ACandidateOfALineThatWasLeftIsNotMeasured) {
+  for (const bool restarted : {false, true}) {
+    TearDown();
+    number_ = 0;
+    SetUp();
+    serve_mixed(12);
+    work_all();
+    ASSERT_EQ(candidates_.size(), 1u);
+    const VersionId rejected = candidates_[0];
+    serve_mixed(4);
+    runner_.before_step = [&](int) {
+      reject(rejected);
+      runner_.before_step = nullptr;
+      return Status();
+    };
+    ASSERT_EQ(work(), Work::kDone);
+    ASSERT_EQ(candidates_.size(), 2u);
+    const VersionId late = candidates_[1];
+    ASSERT_EQ(store_->version(late)->parent, rejected);
+    if (restarted) {
+      ASSERT_TRUE(restart().ok());
+    } else {
+      ASSERT_TRUE(core_->decision(rejected, Verdict::kReject, kBaseVersion).ok());
+    }
+    EXPECT_EQ(store_->version(late)->state, VersionState::kSuperseded) << restarted;
+    EXPECT_EQ(core_->status().head_version, kBaseVersion);
+  }
+}
+
+TEST_F(TrainerCoreTest, WordOfAnOlderDecisionIsPassedOver) {
+  serve_mixed(16);
+  work_all();
+  ASSERT_EQ(candidates_.size(), 2u);
+  promote(candidates_[0]);
+  promote(candidates_[1]);
+  ASSERT_TRUE(core_->decision(candidates_[1], Verdict::kPromote, candidates_[0]).ok());
+  const auto head = runner_.head.theta;
+  ASSERT_TRUE(core_->rolled_back(candidates_[0]).ok());
+  ASSERT_TRUE(core_->decision(candidates_[0], Verdict::kPromote, kBaseVersion).ok());
+  EXPECT_EQ(core_->status().head_version, candidates_[1]);
+  EXPECT_EQ(runner_.head.theta, head);
+}
+
 // The answers that follow are of the version in service; what its checkpoint knew of rewards is older than they are.
 TEST_F(TrainerCoreTest, ARejectKeepsTheMeanOfTheRewards) {
   const auto mean = [](const BatchRow& batch, const std::string& when) {
