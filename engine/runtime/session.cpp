@@ -118,14 +118,14 @@ Status Session::open_driver(std::int64_t max_requests) {
   DriverOptions options = driver_options(parts_, recipe_, row_);
   options.max_requests = max_requests;
   options.already_sent = answered_requests(parts_.store->counts(row_.id));
-  // One batch being trained and one behind it. While training waits for the gate one is enough: more answers would come from the
-  // version that is about to be replaced, and be old when their turn comes.
+  // One batch waits behind the one being trained, and none is added while training waits for the gate: more answers would come from
+  // a version that is about to be replaced, and be old when their turn comes.
   const std::int64_t batch = recipe_.learn.batch_size;
   options.waiting = [this, batch] {
     const bool at_bound = trainer_->status().state == TrainerState::kAtBound;
     return parts_.store->counts(row_.id).waiting + (at_bound ? batch : 0);
   };
-  options.max_waiting = 2 * batch;
+  options.max_waiting = batch;
   options.on_event = callbacks_.on_request;
   options.log = parts_.log;
   SLUICE_ASSIGN_OR_RETURN(driver_, Driver::create(recipe_.task, options));
