@@ -81,8 +81,8 @@ void MainWindow::startDemo() {
                tr("The curve at the top left should rise within minutes. On the right: move a threshold and apply it. Below: choose a version that served and roll back. "
                   "In “Label” (Ctrl+3) your own verdicts train the next update."));
   if (m_bridge->state().server_error.empty()) return send(command, tr("Starting the demo …"));
-  // The demo's requests go through the HTTP server; it cares for no particular port.
-  m_bridge->submit(StartServer{std::string(), 0}, this, [this, command](const CommandOutcome& outcome) {
+  // The demo's requests go through the HTTP server; it cares for no particular port, and clients keep the one they know.
+  m_bridge->submit(StartServer{std::string(), 0, false}, this, [this, command](const CommandOutcome& outcome) {
     if (outcome.ok()) return send(command, tr("Starting the demo …"));
     m_info->show(QStringLiteral("command"), Severity::kWarning, QString::fromStdString(outcome.text));
   });

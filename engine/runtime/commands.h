@@ -15,7 +15,11 @@
 namespace sluice {
 
 struct LoadModel { std::string path; };         // "" = bundled; refused while a session runs
-struct StartServer { std::string host; int port = 8080; };  // after a busy port, or to move
+struct StartServer {                            // after a busy port, or to move
+  std::string host;
+  int port = 8080;
+  bool remember = true;                         // a person chose the port: the workspace opens on it from now on
+};
 
 struct StartSession {
   std::string recipe;                           // name or file

@@ -24,7 +24,7 @@ CommandOutcome Runtime::Impl::handle(StartServer& c) {
     return refused(moved);
   }
   if (!session() && ready().ok()) resume_session();
-  remember_port(wanted_address().port);
+  if (c.remember) remember_port(wanted_address().port);
   MutexLock lock(mu);
   return accepted("Listening on " + server_url + ".");
 }

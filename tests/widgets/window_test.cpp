@@ -62,6 +62,7 @@ class WindowTest : public QObject {
     QTRY_COMPARE(f.engine->commandsOf<StartSession>().size(), std::size_t{1});
     QCOMPARE(f.engine->commandsOf<StartServer>().size(), std::size_t{1});
     QCOMPARE(f.engine->commandsOf<StartServer>().front().port, 0);
+    QVERIFY(!f.engine->commandsOf<StartServer>().front().remember);
   }
 
   void aBusyPortIsSaidWithAWayOut() {

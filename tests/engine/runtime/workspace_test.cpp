@@ -108,5 +108,17 @@ TEST_F(WorkspaceTest, APortChosenByHandIsKept) {
   EXPECT_NE(runtime->snapshot()->server_url, url) << "a port that was asked for goes first";
 }
 
+// A demo that found its port busy takes a free one: the address that clients know stays the workspace's.
+TEST_F(WorkspaceTest, APortThatNobodyChoseIsNotKept) {
+  auto runtime = open(options(test_data("tiny-llama.gguf"), kPortOfWorkspace));
+  ASSERT_TRUE(runtime->run(StartServer{"127.0.0.1", 0}).ok());
+  const std::string chosen = runtime->snapshot()->server_url;
+  ASSERT_TRUE(runtime->run(StartServer{"127.0.0.1", 0, false}).ok());
+  EXPECT_NE(runtime->snapshot()->server_url, chosen);
+  runtime.reset();
+  runtime = open(options("", kPortOfWorkspace));
+  EXPECT_EQ(runtime->snapshot()->server_url, chosen);
+}
+
 }  // namespace
 }  // namespace sluice
