@@ -57,7 +57,8 @@ void StoreReader::readTouched(Inbox::Drained drained) {
   if (touched(EventKind::kMetric) || touched(EventKind::kStep)) readMetrics();
   if (touched(EventKind::kDecision)) readDecisions();
   if (touched(EventKind::kLog)) readLog();
-  if (touched(EventKind::kRecord) || touched(EventKind::kFeedback) || touched(EventKind::kStep)) readCounts();
+  const bool counted = touched(EventKind::kRecord) || touched(EventKind::kFeedback) || touched(EventKind::kStep);
+  if (counted || touched(EventKind::kSession)) readCounts();
 }
 
 void StoreReader::readRecords() {
@@ -133,9 +134,13 @@ void StoreReader::readLog() {
   }
 }
 
+// Of the newest session that is not ended, as its row says: the snapshot may be a moment behind the event that led here.
 void StoreReader::readCounts() {
-  const auto state = m_api.snapshot();
-  Q_EMIT countsRead(m_api.store().counts(state && state->session ? state->session->id : SessionId()));
+  SessionId open;
+  for (const SessionRow& row : m_api.store().sessions()) {
+    if (row.state != SessionState::kEnded) open = row.id;
+  }
+  Q_EMIT countsRead(m_api.store().counts(open));
 }
 
 void StoreReader::readRecordPage(quint64 request, RecordFilter filter, qint64 beforeSeq, int limit) {

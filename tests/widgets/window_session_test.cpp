@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A session as the window tells it from its first count to its end, what was skipped on the way, and a workspace that is not
+// to be had.
+#include <QLabel>
+#include <QPushButton>
+#include <QSignalSpy>
+#include <QtTest>
+
+#include "curves/curves_page.h"
+#include "gate/gate_panel.h"
+#include "labelling/label_page.h"
+#include "session/intake_card.h"
+#include "shell/info_bar.h"
+#include "start/start_page.h"
+#include "widgets/support/fake_window.h"
+
+using namespace sluice;
+using namespace sluice::gui;
+using namespace sluice::gui::testing;
+
+class WindowSessionTest : public QObject {
+  Q_OBJECT
+
+ private:
+  static void set(FakeWindow& f, const std::function<void(EngineState&)>& change) {
+    f.engine->setState(change);
+    f.window.bridge()->pollNow();
+  }
+  static SessionRow addSession(Store& store, const std::string& name) {
+    SessionRow row;
+    row.name = name;
+    row.recipe_name = "be-brief";
+    row.id = *store.add_session(row);
+    return row;
+  }
+  // Of a simulated user: nothing is accepted in the first 32 requests, everything in the last 64.
+  static void addVerdicts(Store& store, SessionId session) {
+    std::vector<MetricRow> rows(128);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      rows[i].session = session;
+      rows[i].name = "accept";
+      rows[i].x = static_cast<double>(i + 1);
+      rows[i].value = i < 32 ? 0 : 1;
+    }
+    QVERIFY(store.add_metrics(rows).ok());
+  }
+  static IntakeCard* card(FakeWindow& f) { return f.window.findChild<IntakeCard*>(); }
+
+ private Q_SLOTS:
+  void theCountsAreThoseOfTheSessionThatRuns() {
+    SessionRow first;
+    FakeWindow f([&](FakeEngine& engine) {
+      Store& store = engine.writableStore();
+      first = addSession(store, "first");
+      for (int i = 0; i < 3; ++i) {
+        RecordRow record = makeRecord("p", "r");
+        record.session = first.id;
+        QVERIFY(store.add_record(record).ok());
+      }
+      engine.setState([&](EngineState& s) { s.session = first; });
+    });
+    QTRY_VERIFY2(card(f)->text().contains(QStringLiteral("3 answer(s)")), qPrintable(card(f)->text()));
+    // The snapshot is a moment behind: it shows the first one still.
+    QVERIFY(f.engine->writableStore().set_session_state(first.id, SessionState::kEnded).ok());
+    addSession(f.engine->writableStore(), "second");
+    QTRY_VERIFY2(card(f)->text().contains(QStringLiteral("0 answer(s)")), qPrintable(card(f)->text()));
+  }
+};
+
+QTEST_MAIN(WindowSessionTest)
+#include "window_session_test.moc"
