@@ -65,6 +65,59 @@ class WindowSessionTest : public QObject {
     addSession(f.engine->writableStore(), "second");
     QTRY_VERIFY2(card(f)->text().contains(QStringLiteral("0 answer(s)")), qPrintable(card(f)->text()));
   }
+
+  void whatWasSkippedComesBack() {
+    FakeWindow f([](FakeEngine& engine) {
+      for (int i = 1; i <= 3; ++i) QVERIFY(engine.writableStore().add_record(makeRecord("p" + std::to_string(i), "r")).ok());
+    });
+    f.window.setMode(MainWindow::Mode::kLabel);
+    LabelPage* page = f.window.labels();
+    const auto* prompt = f.find<QLabel>("labelPrompt");
+    QTRY_COMPARE(prompt->text(), QStringLiteral("p3"));
+    QTest::keyClick(page, Qt::Key_S);
+    QCOMPARE(prompt->text(), QStringLiteral("p2"));
+    QTest::keyClick(page, Qt::Key_U);
+    QCOMPARE(prompt->text(), QStringLiteral("p3"));
+
+    // Undo goes back in the order of what was done: the skip of p1, the verdict on p2, the skip of p3.
+    QTest::keyClick(page, Qt::Key_S);
+    QTest::keyClick(page, Qt::Key_A);
+    QTRY_COMPARE(prompt->text(), QStringLiteral("p1"));
+    QTest::keyClick(page, Qt::Key_S);
+    QVERIFY(page->currentRecord().isEmpty());
+    QTest::keyClick(page, Qt::Key_U);
+    QCOMPARE(prompt->text(), QStringLiteral("p1"));
+    QTest::keyClick(page, Qt::Key_U);
+    QTRY_COMPARE(prompt->text(), QStringLiteral("p2"));
+    QTRY_VERIFY(f.find<QPushButton>("labelUndo")->isEnabled());
+    QTest::keyClick(page, Qt::Key_U);
+    QCOMPARE(prompt->text(), QStringLiteral("p3"));
+  }
+
+  void theSkippedAreOfferedWhenNothingElseWaits() {
+    FakeWindow f([](FakeEngine& engine) {
+      for (int i = 1; i <= 3; ++i) QVERIFY(engine.writableStore().add_record(makeRecord("p" + std::to_string(i), "r")).ok());
+    });
+    f.window.setMode(MainWindow::Mode::kLabel);
+    LabelPage* page = f.window.labels();
+    const auto* prompt = f.find<QLabel>("labelPrompt");
+    auto* again = f.find<QPushButton>("labelAgain");
+    QTRY_COMPARE(prompt->text(), QStringLiteral("p3"));
+    QTest::keyClick(page, Qt::Key_S);
+    QVERIFY(!again->isVisible());
+    QTest::keyClick(page, Qt::Key_G);
+    QCOMPARE(prompt->text(), QStringLiteral("p2"));  // others wait still
+    QTest::keyClick(page, Qt::Key_S);
+    QTest::keyClick(page, Qt::Key_A);
+    QTRY_VERIFY(again->isVisible());
+    QVERIFY2(prompt->text().contains(QStringLiteral("skipped")), qPrintable(prompt->text()));
+    QTest::mouseClick(again, Qt::LeftButton);
+    QCOMPARE(prompt->text(), QStringLiteral("p3"));
+    QVERIFY(!again->isVisible());
+    QTest::keyClick(page, Qt::Key_X);
+    QTRY_COMPARE(prompt->text(), QStringLiteral("p2"));
+    QCOMPARE(page->decided(), 2);
+  }
 };
 
 QTEST_MAIN(WindowSessionTest)

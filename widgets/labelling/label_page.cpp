@@ -70,6 +70,7 @@ void LabelPage::build() {
   m_reject = button(tr("Reject (X)"), "labelReject", &LabelPage::reject);
   m_skip = button(tr("Skip (S)"), "labelSkip", &LabelPage::skip);
   m_undo = button(tr("Undo (U)"), "labelUndo", &LabelPage::undo);
+  m_again = button(tr("Show the skipped again (G)"), "labelAgain", &LabelPage::showSkipped);
   left->addWidget(m_progress);
   left->addWidget(m_prompt);
   left->addWidget(m_reply, 1);
@@ -167,15 +168,19 @@ void LabelPage::showCurrent() {
   const bool any = !m_queue.empty();
   m_progress->setText(any ? tr("%1 to label (newest first) · %2 decided here · %3 skipped").arg(m_queue.size()).arg(m_decided).arg(m_skipped.size())
                           : tr("%1 decided here · %2 skipped").arg(m_decided).arg(m_skipped.size()));
-  m_prompt->setText(any ? QString::fromStdString(m_queue.front().prompt_text) : tr("Replies to label appear here."));
-  m_reply->setPlainText(any ? QString::fromStdString(m_queue.front().completion_text)
-                            : tr("Send a request to the server, use “Try it”, or start a session: every answer can be labelled. "
-                                 "Your verdicts train the next update."));
+  m_prompt->setText(any               ? QString::fromStdString(m_queue.front().prompt_text)
+                    : offersSkipped() ? tr("Only the replies that you skipped are left.")
+                                      : tr("Replies to label appear here."));
+  m_reply->setPlainText(any               ? QString::fromStdString(m_queue.front().completion_text)
+                        : offersSkipped() ? tr("G shows them again, U only the one that you skipped last.")
+                                          : tr("Send a request to the server, use “Try it”, or start a session: every answer can be labelled. "
+                                               "Your verdicts train the next update."));
   if (any && m_queue.front().used_in_step.valid() && m_status->text().isEmpty()) {
     m_status->setText(tr("Step %1 used this reply meanwhile: your verdict counts for rates, not for training.").arg(m_queue.front().used_in_step.value));
   }
   for (QPushButton* button : {m_accept, m_reject, m_skip}) button->setEnabled(any && !m_saving);
-  m_undo->setEnabled(!m_saving && !m_done.empty());
+  m_undo->setEnabled(!m_saving && (!m_done.empty() || !m_skipped.empty()));
+  m_again->setVisible(offersSkipped());
 }
 
 void LabelPage::accept() { decide(FeedbackKind::kAccept); }
@@ -209,7 +214,7 @@ void LabelPage::decide(FeedbackKind kind) {
 
 void LabelPage::skip() {
   if (m_queue.empty() || m_saving) return;
-  m_skipped.push_back(std::move(m_queue.front()));
+  m_skipped.push_back({std::move(m_queue.front()), m_done.size()});
   m_queue.pop_front();
   m_status->clear();
   showCurrent();
@@ -217,6 +222,29 @@ void LabelPage::skip() {
 
 void LabelPage::undo() {
   if (m_saving) return;
+  if (!m_skipped.empty() && m_skipped.back().decidedBefore == m_done.size()) return takeSkipBack();
+  takeLabelBack();
+}
+
+void LabelPage::takeSkipBack() {
+  m_queue.push_front(std::move(m_skipped.back().record));
+  m_skipped.pop_back();
+  m_status->clear();
+  fetch();  // a step may have used it meanwhile
+  showCurrent();
+}
+
+void LabelPage::showSkipped() {
+  if (m_saving || !offersSkipped()) return;
+  for (Skipped& skipped : m_skipped) m_queue.push_back(std::move(skipped.record));
+  m_skipped.clear();
+  std::sort(m_queue.begin(), m_queue.end(), [](const RecordRow& a, const RecordRow& b) { return a.seq > b.seq; });
+  m_status->clear();
+  fetch();  // what a step used or another person labelled meanwhile leaves the queue
+  showCurrent();
+}
+
+void LabelPage::takeLabelBack() {
   auto last = m_done.rbegin();
   while (last != m_done.rend() && last->retracted) ++last;
   if (last == m_done.rend()) return;
@@ -269,6 +297,7 @@ void LabelPage::keyPressEvent(QKeyEvent* event) {
     case Qt::Key_X: return reject();
     case Qt::Key_S: return skip();
     case Qt::Key_U: return undo();
+    case Qt::Key_G: return showSkipped();
     default: QWidget::keyPressEvent(event);
   }
 }

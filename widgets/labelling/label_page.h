@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One reply at a time, large text, one key a verdict: A accept, X reject, S skip, U undo. Blind: no version, no other verdict
-// until decided. The page moves on when the label is committed. GUI thread.
+// One reply at a time, large text, one key a verdict: A accept, X reject, S skip, U undo. What was skipped comes back by U, and
+// by G when nothing else waits. Blind: no version, no other verdict until decided. The page moves on when the label is
+// committed. GUI thread.
 #pragma once
 
 #include <QWidget>
@@ -32,7 +33,8 @@ class LabelPage : public QWidget {
   void accept();
   void reject();
   void skip();
-  void undo();
+  void undo();          // the last verdict or skip
+  void showSkipped();   // again, once the queue is empty
 
  protected:
   void showEvent(QShowEvent* event) override;
@@ -47,6 +49,11 @@ class LabelPage : public QWidget {
     bool retracted = false;
   };
 
+  struct Skipped {
+    RecordRow record;
+    std::size_t decidedBefore = 0;  // of m_done: tells whether it or a verdict came last
+  };
+
   void build();
   void fetch();
   void prune(const std::vector<RecordRow>& page);
@@ -56,12 +63,15 @@ class LabelPage : public QWidget {
   void takeFate(const Rows<RecordRow>& record, const Rows<FeedbackRow>& feedback);
   void enqueue(const RecordRow& row);
   void showCurrent();
+  bool offersSkipped() const { return m_queue.empty() && !m_skipped.empty(); }
   void decide(FeedbackKind kind);
+  void takeSkipBack();
+  void takeLabelBack();
   void showHistory();
 
   EngineBridge& m_bridge;
   std::deque<RecordRow> m_queue;           // front = shown
-  std::deque<RecordRow> m_skipped;
+  std::vector<Skipped> m_skipped;          // oldest first
   std::set<std::string> m_seen;            // queued, skipped or decided here or by a person before
   std::vector<Done> m_done;                // oldest first
   quint64 m_pageRequest = 0;
@@ -77,6 +87,7 @@ class LabelPage : public QWidget {
   QPushButton* m_reject;
   QPushButton* m_skip;
   QPushButton* m_undo;
+  QPushButton* m_again;
   QListWidget* m_history;
 };
 

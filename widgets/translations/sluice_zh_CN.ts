@@ -974,6 +974,18 @@
             <source>Step %1 used this reply meanwhile: your verdict counts for rates, not for training.</source>
             <translation>第 %1 步已用了这条回复:你的判定只计入比率,不再用于训练。</translation>
         </message>
+        <message>
+            <source>Show the skipped again (G)</source>
+            <translation>再看跳过的 (G)</translation>
+        </message>
+        <message>
+            <source>Only the replies that you skipped are left.</source>
+            <translation>只剩您跳过的回答。</translation>
+        </message>
+        <message>
+            <source>G shows them again, U only the one that you skipped last.</source>
+            <translation>按 G 重新显示全部,按 U 只取回最后跳过的一个。</translation>
+        </message>
     </context>
     <context>
         <name>sluice::gui::LaneView</name>
