@@ -47,6 +47,36 @@ class WindowSessionTest : public QObject {
   static IntakeCard* card(FakeWindow& f) { return f.window.findChild<IntakeCard*>(); }
 
  private Q_SLOTS:
+  void theDeliberatelyBadCandidateIsCalledSo() {
+    SessionRow session;
+    VersionId good, bad;
+    FakeWindow f([&](FakeEngine& engine) {
+      session = addSession(engine.writableStore(), "be-brief");
+      good = addVersion(engine.writableStore(), Verdict::kPromote, "Promoted v1.", session.id);
+      bad = addVersion(engine.writableStore(), Verdict::kReject, "Rejected v2: worse.", session.id, "deliberately bad");
+    });
+    const QString label = QStringLiteral("deliberately bad");
+    GatePanel* gate = f.window.gate();
+    QTRY_COMPARE(gate->verdictHeads().size(), 2);
+    QTRY_VERIFY2(gate->verdictHeads().front().contains(label), qPrintable(gate->verdictHeads().front()));
+    QVERIFY(!gate->verdictHeads().back().contains(label));
+    QCOMPARE(gate->verdictTexts().front(), QStringLiteral("Rejected v2: worse."));  // the engine's sentence as it is
+
+    for (const char* stage : {"invariants", "shadow"}) {
+      set(f, [&](EngineState& s) {
+        s.gate.measuring = true;
+        s.gate.stage = stage;
+        s.gate.candidate = bad;
+        s.gate.incumbent = good;
+      });
+      QVERIFY2(gate->progressText().contains(label), qPrintable(gate->progressText()));
+    }
+    const auto marks = [&] { return f.window.curves()->card(QStringLiteral("accept"))->drawnMarks(); };
+    QTRY_COMPARE(marks().size(), std::size_t{2});
+    QTRY_VERIFY(marks().back().text.contains(label));
+    QCOMPARE(marks().front().text, QStringLiteral("Promoted v1."));
+  }
+
   void theCountsAreThoseOfTheSessionThatRuns() {
     SessionRow first;
     FakeWindow f([&](FakeEngine& engine) {

@@ -18,6 +18,7 @@
 
 #include "shell/format.h"
 #include "shell/theme.h"
+#include "shell/words.h"
 
 namespace sluice::gui {
 namespace {
@@ -70,6 +71,7 @@ CurvesPage::CurvesPage(EngineBridge& bridge, QWidget* parent)
   buildCards();
   connect(&bridge, &EngineBridge::metricsArrived, this, &CurvesPage::takeMetrics);
   connect(&bridge, &EngineBridge::decisionsArrived, this, &CurvesPage::takeDecisions);
+  connect(&bridge, &EngineBridge::versionsChanged, this, &CurvesPage::takeVersions);
   connect(&bridge, &EngineBridge::sessionsChanged, this, &CurvesPage::takeSessions);
   connect(&m_refresh, &QTimer::timeout, this, &CurvesPage::refreshNext);
   m_refresh.start(kTickMs);
@@ -241,6 +243,16 @@ void CurvesPage::takeDecisions(const Rows<DecisionRow>& rows) {
   updateMarks();
 }
 
+void CurvesPage::takeVersions(const Rows<VersionRow>& rows) {
+  std::map<std::int64_t, std::string> labels;
+  for (const VersionRow& row : *rows) {
+    if (!row.label.empty()) labels[row.id.value] = row.label;
+  }
+  if (labels == m_labels) return;
+  m_labels = std::move(labels);
+  updateMarks();
+}
+
 void CurvesPage::rebuild() {
   for (Card& card : m_cards) card.view->setSeries({});  // they point into what goes now
   m_series.clear();
@@ -274,7 +286,10 @@ void CurvesPage::updateMarks() {
       const auto after = std::partition_point(requests.begin(), requests.end(), [&](const auto& r) { return r.first <= row.time_us; });
       x = after == requests.begin() ? 0 : std::prev(after)->second;
     }
-    m_marks.push_back(markOf(row, x));
+    CurveMark mark = markOf(row, x);
+    const auto label = m_labels.find(row.version.value);
+    if (label != m_labels.end()) mark.text = tr("%1: %2").arg(versionTitle(row.version, label->second), mark.text);
+    m_marks.push_back(std::move(mark));
   }
   for (Card& card : m_cards) card.view->setMarks(m_marks);
 }

@@ -9,6 +9,8 @@
 #include <QTimer>
 #include <QWidget>
 #include <limits>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "bridge/engine_bridge.h"
@@ -72,6 +74,7 @@ class CurvesPage : public QWidget {
   CurvePoint pointOf(const MetricRow& row) const;
   void takeMetrics(const Rows<MetricRow>& rows);
   void takeDecisions(const Rows<DecisionRow>& rows);
+  void takeVersions(const Rows<VersionRow>& rows);
   void takeSessions(const Rows<SessionRow>& rows);
   void showSessionHead();    // which one is drawn, and under what conditions it ran
   void rebuild();            // the drawn session changed
@@ -87,6 +90,7 @@ class CurvesPage : public QWidget {
   std::vector<MetricRow> m_rows;               // all sessions, in order
   QMap<QString, Series> m_series;              // of the drawn session
   std::vector<DecisionRow> m_decisions;
+  std::map<std::int64_t, std::string> m_labels;  // of versions that have one
   std::vector<CurveMark> m_marks;
   std::vector<Card> m_cards;
   std::size_t m_nextCard = 0;

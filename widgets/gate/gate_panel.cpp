@@ -57,13 +57,7 @@ GatePanel::GatePanel(EngineBridge& bridge, QWidget* parent) : QWidget(parent), m
   connect(&bridge, &EngineBridge::stateChanged, this, &GatePanel::showState);
   connect(&bridge, &EngineBridge::settingsChanged, this, &GatePanel::readInForce);
   connect(&bridge, &EngineBridge::decisionsArrived, this, &GatePanel::takeDecisions);
-  connect(&bridge, &EngineBridge::versionsChanged, this, [this](const Rows<VersionRow>& rows) {
-    m_held.clear();
-    for (const VersionRow& row : *rows) {
-      if (row.state == VersionState::kHeld) m_held.insert(row.id.value);
-    }
-    showHeld();
-  });
+  connect(&bridge, &EngineBridge::versionsChanged, this, &GatePanel::takeVersions);
   m_whatIfTimer.setSingleShot(true);
   m_whatIfTimer.setInterval(kWhatIfDelayMs);
   connect(&m_whatIfTimer, &QTimer::timeout, this, &GatePanel::askWhatIf);
@@ -193,9 +187,10 @@ void GatePanel::showState() {
     m_measuring->setText(!note.isEmpty() ? note : tr("No candidate waits. The trainer hands one over every few updates."));
     return;
   }
+  const QString candidate = versionTitle(gate.candidate, labelOf(gate.candidate));
   m_measuring->setText(gate.stage == "invariants"
-                           ? tr("%1: checking divergence, length and repetition on the probe prompts").arg(versionText(gate.candidate.value))
-                           : tr("%1 against %2, which serves, on held-out prompts").arg(versionText(gate.candidate.value), versionText(gate.incumbent.value)));
+                           ? tr("%1: checking divergence, length and repetition on the probe prompts").arg(candidate)
+                           : tr("%1 against %2, which serves, on held-out prompts").arg(candidate, versionText(gate.incumbent.value)));
   m_pairs->setMaximum(static_cast<int>(std::max<std::int64_t>(1, gate.cap)));
   m_pairs->setValue(static_cast<int>(gate.n));
   m_rates->setText(tr("Accepted: candidate %1, in service %2. Difference between %3 and %4 points.")
@@ -207,6 +202,24 @@ void GatePanel::showState() {
 }
 
 QString GatePanel::progressText() const { return m_measuring->text(); }
+
+void GatePanel::takeVersions(const Rows<VersionRow>& rows) {
+  m_held.clear();
+  m_labels.clear();
+  for (const VersionRow& row : *rows) {
+    if (row.state == VersionState::kHeld) m_held.insert(row.id.value);
+    if (!row.label.empty()) m_labels[row.id.value] = row.label;
+  }
+  for (VerdictCard* card : cards()) card->setLabel(labelOf(card->version()));
+  showHeld();
+  showState();
+}
+
+const std::string& GatePanel::labelOf(VersionId version) const {
+  static const std::string none;
+  const auto found = m_labels.find(version.value);
+  return found == m_labels.end() ? none : found->second;
+}
 
 void GatePanel::takeDecisions(const Rows<DecisionRow>& rows) {
   const int before = static_cast<int>(m_decisions.size());
@@ -232,6 +245,7 @@ void GatePanel::takeDecisions(const Rows<DecisionRow>& rows) {
 
 void GatePanel::addCard(const DecisionRow& row) {
   auto* card = new VerdictCard(row, this);
+  card->setLabel(labelOf(row.version));
   connect(card, &VerdictCard::decided, this, &GatePanel::decideByHand);
   m_cards->insertWidget(0, card);
   if (m_cards->count() > kCards + 1) {
@@ -244,18 +258,23 @@ void GatePanel::addCard(const DecisionRow& row) {
 // Only the newest verdict on a candidate that is still held can be overruled.
 void GatePanel::showHeld() {
   std::set<std::int64_t> seen;
-  for (int i = 0; i < m_cards->count(); ++i) {
-    auto* card = qobject_cast<VerdictCard*>(m_cards->itemAt(i)->widget());
-    if (!card) continue;
+  for (VerdictCard* card : cards()) {
     const std::int64_t version = card->version().value;
     card->setOpen(m_held.count(version) > 0 && seen.insert(version).second);
   }
 }
 
-void GatePanel::showHeldCard(VersionId version) {
+std::vector<VerdictCard*> GatePanel::cards() const {
+  std::vector<VerdictCard*> out;
   for (int i = 0; i < m_cards->count(); ++i) {
-    auto* card = qobject_cast<VerdictCard*>(m_cards->itemAt(i)->widget());
-    if (!card || card->version() != version || !card->isOpen()) continue;
+    if (auto* card = qobject_cast<VerdictCard*>(m_cards->itemAt(i)->widget())) out.push_back(card);
+  }
+  return out;
+}
+
+void GatePanel::showHeldCard(VersionId version) {
+  for (VerdictCard* card : cards()) {
+    if (card->version() != version || !card->isOpen()) continue;
     m_scroll->ensureWidgetVisible(card);
     card->askForReason();
     return;
@@ -272,11 +291,13 @@ void GatePanel::decideByHand(const QString& action, qint64 version, const QStrin
 
 QStringList GatePanel::verdictTexts() const {
   QStringList out;
-  for (int i = 0; i < m_cards->count(); ++i) {
-    const QWidget* card = m_cards->itemAt(i)->widget();
-    const auto* label = card ? card->findChild<QLabel*>(QStringLiteral("reason")) : nullptr;
-    if (label) out << label->text();
-  }
+  for (const VerdictCard* card : cards()) out << card->findChild<QLabel*>(QStringLiteral("reason"))->text();
+  return out;
+}
+
+QStringList GatePanel::verdictHeads() const {
+  QStringList out;
+  for (const VerdictCard* card : cards()) out << card->headText();
   return out;
 }
 

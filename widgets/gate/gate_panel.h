@@ -6,7 +6,9 @@
 #include <QJsonObject>
 #include <QTimer>
 #include <QWidget>
+#include <map>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "bridge/engine_bridge.h"
@@ -22,6 +24,8 @@ class QSlider;
 class QVBoxLayout;
 
 namespace sluice::gui {
+
+class VerdictCard;
 
 // One threshold: where it lives in the settings and what it means.
 struct ThresholdSpec {
@@ -41,6 +45,7 @@ class GatePanel : public QWidget {
   void setDraftValue(const QString& name, double value);
   QString progressText() const;
   QStringList verdictTexts() const;  // newest first
+  QStringList verdictHeads() const;
   // Brings the card of a held version into sight, ready for the reason of a decision by hand.
   void showHeldCard(VersionId version);
 
@@ -73,9 +78,12 @@ class GatePanel : public QWidget {
   void applyEnded();
   void showDraft();
   void showState();
+  void takeVersions(const Rows<VersionRow>& rows);
   void takeDecisions(const Rows<DecisionRow>& rows);
   void addCard(const DecisionRow& row);
   void showHeld();
+  std::vector<VerdictCard*> cards() const;  // newest first
+  const std::string& labelOf(VersionId version) const;
   void decideByHand(const QString& action, qint64 version, const QString& note);
   void askWhatIf();
 
@@ -89,6 +97,7 @@ class GatePanel : public QWidget {
   std::vector<Row> m_rows;
   std::vector<DecisionRow> m_decisions;   // ascending
   std::set<std::int64_t> m_held;          // versions that wait for a person
+  std::map<std::int64_t, std::string> m_labels;  // of versions that have one, such as the deliberately bad one
   QLabel* m_measuring;
   QLabel* m_rates;
   QLabel* m_bets;

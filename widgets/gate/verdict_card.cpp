@@ -12,6 +12,7 @@
 
 #include "shell/format.h"
 #include "shell/theme.h"
+#include "shell/words.h"
 
 namespace sluice::gui {
 namespace {
@@ -31,7 +32,7 @@ QString verdictWord(const DecisionRow& row) {
 }  // namespace
 
 VerdictCard::VerdictCard(const DecisionRow& row, QWidget* parent)
-    : QFrame(parent), m_version(row.version),
+    : QFrame(parent), m_version(row.version), m_word(verdictWord(row)), m_time(timeText(row.time_us)),
       m_tone(row.kind == "rollback"             ? Tone::kBack
              : row.verdict == Verdict::kPromote ? Tone::kPass
              : row.verdict == Verdict::kReject  ? Tone::kFail
@@ -41,7 +42,10 @@ VerdictCard::VerdictCard(const DecisionRow& row, QWidget* parent)
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(6, 4, 6, 4);
   layout->setSpacing(2);
-  m_head = new QLabel(tr("%1 %2 · %3").arg(verdictWord(row), versionText(row.version.value), timeText(row.time_us)), this);
+  m_head = new QLabel(this);
+  m_head->setTextFormat(Qt::PlainText);
+  m_head->setWordWrap(true);
+  setLabel(std::string());
   QFont bold = m_head->font();
   bold.setBold(true);
   m_head->setFont(bold);
@@ -67,6 +71,12 @@ VerdictCard::VerdictCard(const DecisionRow& row, QWidget* parent)
   }
   color();
 }
+
+void VerdictCard::setLabel(const std::string& label) {
+  m_head->setText(tr("%1 %2 · %3").arg(m_word, versionTitle(m_version, label), m_time));
+}
+
+QString VerdictCard::headText() const { return m_head->text(); }
 
 void VerdictCard::color() {
   const Theme theme(palette());

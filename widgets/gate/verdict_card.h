@@ -19,6 +19,9 @@ class VerdictCard : public QFrame {
   explicit VerdictCard(const DecisionRow& row, QWidget* parent = nullptr);
 
   VersionId version() const { return m_version; }
+  // What the version was made for, where it was not made to get better; its row may come after the decision's.
+  void setLabel(const std::string& label);
+  QString headText() const;
   // Shows or hides the operator's buttons.
   void setOpen(bool open);
   bool isOpen() const { return m_open; }
@@ -36,6 +39,7 @@ class VerdictCard : public QFrame {
   void color();               // by the palette of now
 
   VersionId m_version;
+  QString m_word, m_time;
   bool m_open = false;
   enum class Tone { kBack, kPass, kFail, kWait } m_tone;
   QLabel* m_head = nullptr;

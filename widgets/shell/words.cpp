@@ -45,11 +45,13 @@ QString labelText(const std::string& label) {
                        {"half strength", QT_TRANSLATE_NOOP("sluice::gui", "half strength")}});
 }
 
-QString versionTitle(const VersionRow& version) {
-  const QString number = versionText(version.id.value);
-  if (version.label.empty()) return number;
-  return number + QStringLiteral(" – ") + labelText(version.label);
+QString versionTitle(VersionId version, const std::string& label) {
+  const QString number = versionText(version.value);
+  if (label.empty()) return number;
+  return number + QStringLiteral(" – ") + labelText(label);
 }
+
+QString versionTitle(const VersionRow& version) { return versionTitle(version.id, version.label); }
 
 QString adapterText(const std::string& name) { return oneOf(name, {{"base", QT_TRANSLATE_NOOP("sluice::gui", "base")}}); }
 

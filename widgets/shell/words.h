@@ -11,7 +11,8 @@ namespace sluice::gui {
 
 QString versionStateText(VersionState state);
 QString labelText(const std::string& label);            // of a version: "deliberately bad"
-QString versionTitle(const VersionRow& version);        // "v3", "v3 – deliberately bad"
+QString versionTitle(VersionId version, const std::string& label);  // "v3", "v3 – deliberately bad"
+QString versionTitle(const VersionRow& version);
 QString adapterText(const std::string& name);           // "base", "be-brief@3"
 QString sessionStateText(SessionState state);
 QString trainText(const TrainProgress& train);          // what the trainer does

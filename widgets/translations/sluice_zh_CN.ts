@@ -523,6 +523,10 @@
             <source>%1 · line %2, dashes %3</source>
             <translation>%1 · 实线 %2,虚线 %3</translation>
         </message>
+        <message>
+            <source>%1: %2</source>
+            <translation>%1:%2</translation>
+        </message>
     </context>
     <context>
         <name>sluice::gui::GatePanel</name>

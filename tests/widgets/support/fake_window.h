@@ -30,7 +30,8 @@ struct FakeWindow {
 };
 
 // A version that is registered and decided on, as the gate does it.
-inline VersionId addVersion(Store& store, Verdict verdict, const std::string& reason, SessionId session = SessionId()) {
+inline VersionId addVersion(Store& store, Verdict verdict, const std::string& reason, SessionId session = SessionId(),
+                            const std::string& label = {}) {
   const VersionId id = *store.reserve_version();
   VersionRow row;
   row.id = id;
@@ -38,6 +39,7 @@ inline VersionId addVersion(Store& store, Verdict verdict, const std::string& re
   row.parent = kBaseVersion;
   row.session = session;
   row.origin = "step";
+  row.label = label;
   row.content_hash = "abc";
   if (!store.add_version(row).ok()) return {};
   if (!store.set_version_state(id, VersionState::kEvaluating).ok()) return {};
