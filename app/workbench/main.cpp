@@ -107,8 +107,8 @@ int main(int argc, char** argv) {
       std::_Exit(0);
     });
     window.show();
-    // After the first paint: loading libraries, store and model must not hold it up.
-    QTimer::singleShot(0, &window, [&] {
+    const auto open = [&] {
+      if (opener.joinable()) opener.join();  // an earlier try, which has told its outcome
       opener = std::thread([&window, &log, options = runtimeOptions(folder, parser.value(model)), folder] {
         auto opened = std::make_shared<sluice::Result<std::unique_ptr<sluice::Runtime>>>(sluice::Runtime::open(options, log));
         QMetaObject::invokeMethod(&window, [&window, opened, folder] {
@@ -120,7 +120,10 @@ int main(int argc, char** argv) {
           window.setEngine(std::make_unique<sluice::gui::RuntimeApi>(std::move(*opened).value()));
         }, Qt::QueuedConnection);
       });
-    });
+    };
+    QObject::connect(&window, &MainWindow::retryRequested, &window, open);
+    // After the first paint: loading libraries, store and model must not hold it up.
+    QTimer::singleShot(0, &window, open);
     exitCode = QApplication::exec();
     if (opener.joinable()) opener.join();
   }

@@ -91,12 +91,15 @@ MainWindow::MainWindow(QWidget* parent)
   connect(m_start, &StartPage::modelRequested, this, &MainWindow::chooseModel);
   connect(m_start, &StartPage::portRequested, this, &MainWindow::choosePort);
   connect(m_start, &StartPage::baseRequested, this, &MainWindow::rollBackToBase);
+  connect(m_start, &StartPage::retryRequested, this, [this] {
+    showOpenProblem(QString());
+    Q_EMIT retryRequested();
+  });
   connect(m_start, &StartPage::workspaceRequested, this, [this](const QString& folder) {
     if (folder.isEmpty()) chooseWorkspace();
     else Q_EMIT workspaceRequested(folder);
   });
-  m_status->setText(tr("Opening the workspace …"));
-  updateActions();
+  showOpenProblem(QString());
   resize(1360, 860);
 }
 
@@ -277,8 +280,10 @@ void MainWindow::setMode(Mode mode) {
 }
 
 void MainWindow::showOpenProblem(const QString& text) {
+  m_openProblem = text;
   m_start->showProblem(text);
-  m_status->setText(tr("No workspace is open."));
+  m_status->setText(text.isEmpty() ? tr("Opening the workspace …") : tr("No workspace is open."));
+  updateActions();
 }
 
 void MainWindow::setRecentWorkspaces(const QStringList& folders) { m_start->setRecentWorkspaces(folders); }
@@ -366,7 +371,7 @@ void MainWindow::updateActions() {
   const bool ready = s && s->phase == EnginePhase::kReady;
   const bool open = s && s->session.has_value();
   const bool paused = open && s->session->state == SessionState::kPaused;
-  const QString noEngine = tr("The model is not loaded yet.");
+  const QString noEngine = m_openProblem.isEmpty() ? tr("The model is not loaded yet.") : m_openProblem;
   const QString noSession = tr("No session runs.");
   for (const char* id : {"operate", "inspect", "label", "log", "sessions", "csv", "name"}) m_actions->setReason(QString::fromLatin1(id), m_bridge ? QString() : tr("No workspace is open."));
   for (const char* id : {"demo", "new"}) m_actions->setReason(QString::fromLatin1(id), !ready ? noEngine : open ? tr("A session is open already: end it first.") : QString());

@@ -34,7 +34,7 @@ class MainWindow : public QMainWindow {
 
   // Takes an engine: pages are built and filled. Once per window.
   void setEngine(std::unique_ptr<EngineApi> api);
-  // The engine could not be opened: the start page says why.
+  // The engine could not be opened: the start page says why, and offers to try again. Empty: it is being opened.
   void showOpenProblem(const QString& text);
   void setRecentWorkspaces(const QStringList& folders);
   // Starts the demo as soon as the engine is ready.
@@ -57,6 +57,7 @@ class MainWindow : public QMainWindow {
 
  Q_SIGNALS:
   void workspaceRequested(const QString& folder);
+  void retryRequested();  // of the workspace that could not be opened
   // While the window says goodbye: the user will not wait for the step in hand. Every answer and verdict is on disk.
   void stopNowRequested();
 
@@ -110,6 +111,7 @@ class MainWindow : public QMainWindow {
   QLabel* m_banner;
   QLabel* m_status;
   Mode m_mode = Mode::kStart;
+  QString m_openProblem;     // empty: the workspace is open, or opening
   bool m_demoPending = false;
   QString m_demoRecipe = QStringLiteral("be-brief");
   QString m_lastServerError, m_lastBrake, m_lastPlateau, m_lastStoreError;  // as the notices tell them

@@ -148,6 +148,32 @@ class WindowSessionTest : public QObject {
     QTRY_COMPARE(prompt->text(), QStringLiteral("p2"));
     QCOMPARE(page->decided(), 2);
   }
+
+  void aLockedWorkspaceSaysWhyAndIsTriedAgain() {
+    QTemporaryDir dir;
+    MainWindow window;
+    window.show();
+    const QString locked = QStringLiteral("The workspace is in use by another running Sluice.");
+    window.showOpenProblem(locked);
+    const auto hint = [&](const char* name) {
+      const auto* button = window.findChild<QPushButton*>(QString::fromLatin1(name));
+      return button->isEnabled() ? QString() : button->toolTip();
+    };
+    for (const char* name : {"runDemo", "startSession"}) QVERIFY2(hint(name).contains(locked), qPrintable(hint(name)));
+    for (const auto* action : window.findChildren<QAction*>()) QVERIFY2(!action->toolTip().contains(QStringLiteral("loaded yet")), qPrintable(action->text()));
+    auto* retry = window.findChild<QPushButton*>(QStringLiteral("tryAgain"));
+    QVERIFY(retry->isVisible());
+    QSignalSpy asked(&window, &MainWindow::retryRequested);
+    QTest::mouseClick(retry, Qt::LeftButton);
+    QCOMPARE(asked.count(), 1);
+    QVERIFY(!retry->isVisible());
+    QVERIFY(window.statusText().contains(QStringLiteral("Opening")));
+    QVERIFY(!hint("runDemo").contains(locked));
+    QVERIFY(window.findChild<QLabel*>(QStringLiteral("modelLine"))->isVisible());
+
+    window.setEngine(std::make_unique<FakeEngine>(dir.path().toStdString()));
+    QTRY_VERIFY(window.findChild<QPushButton*>(QStringLiteral("runDemo"))->isEnabled());
+  }
 };
 
 QTEST_MAIN(WindowSessionTest)

@@ -37,7 +37,12 @@ StartPage::StartPage(QWidget* parent) : QWidget(parent) {
   column->addStretch(1);
   column->addWidget(title);
   column->addWidget(line);
+  m_retry = new QPushButton(tr("Try again"), this);
+  m_retry->setObjectName(QStringLiteral("tryAgain"));
+  m_retry->setVisible(false);
+  connect(m_retry, &QPushButton::clicked, this, &StartPage::retryRequested);
   column->addWidget(m_problem);
+  column->addWidget(m_retry, 0, Qt::AlignLeft);
   column->addSpacing(fontMetrics().height());
   column->addWidget(makeActions());
   column->addWidget(makeServer());
@@ -172,12 +177,14 @@ void StartPage::setRecentWorkspaces(const QStringList& folders) {
 void StartPage::showProblem(const QString& text) {
   m_problem->setText(text);
   m_problem->setVisible(!text.isEmpty());
+  m_retry->setVisible(!text.isEmpty());
   QFont bold = m_problem->font();
   bold.setBold(true);
   m_problem->setFont(bold);
   // What would be said while it opens is no longer true.
   m_modelLine->setVisible(text.isEmpty());
-  m_serverLine->setText(tr("The server runs where a workspace is open."));
+  showState(nullptr);
+  if (!text.isEmpty()) m_serverLine->setText(tr("The server runs where a workspace is open."));
 }
 
 void StartPage::showModelFit(const QString& text) {
@@ -208,13 +215,14 @@ void StartPage::showState(const EngineState* state) {
                                   bytesText(state->model_bytes)));
   }
   const bool failed = state && state->phase == EnginePhase::kModelFailed;
-  const QString wait = failed               ? tr("No model is loaded: choose a file that fits.")
+  const QString wait = !m_problem->text().isEmpty() ? m_problem->text()
+                       : failed             ? tr("No model is loaded: choose a file that fits.")
                        : !ready             ? tr("The model is still loading.")
                        : runs || paused     ? tr("A session is open already: end it first.")
                                             : QString();
   for (QPushButton* button : {m_demo, m_session}) {
     button->setEnabled(wait.isEmpty());
-    button->setToolTip(wait.isEmpty() ? button->property("help").toString() : wait);
+    button->setToolTip(wait.isEmpty() ? button->property("help").toString() : plainToolTip(wait));
   }
   const bool learnt = ready && !state->session && state->serving != kBaseVersion;
   m_startsFrom->setVisible(learnt);

@@ -24,7 +24,7 @@ class StartPage : public QWidget {
   // Null: the workspace is opening still.
   void showState(const EngineState* state);
   void setRecentWorkspaces(const QStringList& folders);
-  // A workspace that could not be opened; empty = none.
+  // A workspace that could not be opened; empty = it is being tried again.
   void showProblem(const QString& text);
   // Does the chosen model file fit in memory?
   void showModelFit(const QString& text);
@@ -39,6 +39,7 @@ class StartPage : public QWidget {
   void modelRequested();
   void portRequested();
   void baseRequested();   // roll back to it
+  void retryRequested();  // open the workspace again that could not be opened
 
  private:
   QWidget* makeActions();
@@ -53,6 +54,7 @@ class StartPage : public QWidget {
   QPushButton* m_port;
   QPushButton* m_copy;
   QPushButton* m_base;
+  QPushButton* m_retry;
   QLabel* m_modelLine;
   QLabel* m_sessionLine;
   QLabel* m_startsFrom;

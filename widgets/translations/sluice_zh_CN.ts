@@ -1902,6 +1902,10 @@ Every answer and verdict is saved. A session that runs now can be resumed at the
             <source>%1 of an earlier run serves: a new run starts from it, and its curve where that one ended.</source>
             <translation>在线的是之前运行的 %1:新的运行从它开始,曲线接着上次结束的地方。</translation>
         </message>
+        <message>
+            <source>Try again</source>
+            <translation>重试</translation>
+        </message>
     </context>
     <context>
         <name>sluice::gui::TimelinePage</name>
