@@ -287,12 +287,14 @@ void MainWindow::showState() {
   QStringList parts;
   switch (s.phase) {
     case EnginePhase::kLoading: parts << tr("Loading the model"); break;
-    case EnginePhase::kReady: parts << (!s.session ? tr("Ready") : s.session->state == SessionState::kPaused ? tr("Paused") : tr("Running")); break;
+    case EnginePhase::kReady:
+      parts << (!s.session ? tr("Ready") : s.session->state == SessionState::kPaused ? tr("Paused") : s.session_through ? tr("Through") : tr("Running"));
+      break;
     case EnginePhase::kModelFailed: parts << tr("No model"); break;
     case EnginePhase::kStopping: parts << tr("Stopping"); break;
   }
   parts << tr("%1 serves").arg(adapterText(s.serving_name)) << tr("%1 tokens/s").arg(locale.toString(s.tokens_per_s, 'f', 0));
-  if (s.session) parts << trainText(s.train);
+  if (s.session && !s.session_through) parts << trainText(s.train);
   parts << tr("%n request(s) running", nullptr, static_cast<int>(s.running)) << bytesText(s.rss_bytes);
   if (!s.server_url.empty()) parts << QString::fromStdString(s.server_url);
   if (s.errors > 0) parts << tr("%n error(s)", nullptr, static_cast<int>(s.errors));

@@ -73,6 +73,7 @@ class MainWindow : public QMainWindow {
   void showState();
   void showStanding(const EngineState& state);
   void showPlateau(const EngineState& state);
+  void showThrough(const EngineState& state);
   void updateActions();
   void send(const Command& command, const QString& doing);
   void startDemo();
@@ -114,7 +115,7 @@ class MainWindow : public QMainWindow {
   QString m_openProblem;     // empty: the workspace is open, or opening
   bool m_demoPending = false;
   QString m_demoRecipe = QStringLiteral("be-brief");
-  QString m_lastServerError, m_lastBrake, m_lastPlateau, m_lastStoreError;  // as the notices tell them
+  QString m_lastServerError, m_lastBrake, m_lastPlateau, m_lastThrough, m_lastStoreError;  // as the notices tell them
   std::thread m_closer;      // waits for the engine while the window says goodbye
   bool m_closing = false;
   bool m_closed = false;

@@ -81,6 +81,7 @@ void Runtime::Impl::publish_snapshot() {
   if (running) row = store->session(running->row().id);
   if (row && row->state != SessionState::kEnded) {  // one that ended is still coming to a stop
     next->session = std::move(row);
+    next->session_through = running->finished();
     next->stream = running->stream_progress();
     next->train = running->train_progress();
     next->gate = running->gate_progress();

@@ -65,6 +65,7 @@ struct EngineState {
   std::string data_folder;
 
   std::optional<SessionRow> session; // the newest one of the workspace that is not ended
+  bool session_through = false;      // the simulated user's stream, and its last candidate is judged: it waits to be ended
   std::string session_problem;       // why it can't go on, "" when it can: resume tries again, end ends it
   bool frozen = false;               // no promotion but a roll-back
 

@@ -47,6 +47,48 @@ class WindowSessionTest : public QObject {
   static IntakeCard* card(FakeWindow& f) { return f.window.findChild<IntakeCard*>(); }
 
  private Q_SLOTS:
+  void aDemoThatIsThroughSaysSoUntilItIsEnded() {
+    SessionRow session;
+    FakeWindow f([&](FakeEngine& engine) {
+      session = addSession(engine.writableStore(), "be-brief");
+      addVerdicts(engine.writableStore(), session.id);
+    });
+    QTRY_COMPARE(f.window.curves()->verdicts(session.id).size(), std::size_t{128});
+    InfoBar* info = f.window.infoBar();
+    const QString id = QStringLiteral("through");
+    set(f, [&](EngineState& s) {
+      s.session = session;
+      s.session->state = SessionState::kRunning;
+      s.stream.max_requests = s.stream.requests = 128;
+      s.stream.simulated = s.stream.finished = true;
+      s.train.batch_size = 16;
+    });
+    QVERIFY(!info->has(id));  // its last candidate is trained and measured still
+    QVERIFY(card(f)->text().contains(QStringLiteral("runs")));
+
+    set(f, [](EngineState& s) { s.session_through = true; });
+    const QString text = info->text(id);
+    QVERIFY2(text.contains(QStringLiteral("is through")) && text.contains(QStringLiteral("at first: 0 of 32")) &&
+                 text.contains(QStringLiteral("at last: 64 of 64")), qPrintable(text));
+    QVERIFY2(card(f)->text().contains(QStringLiteral("is through")), qPrintable(card(f)->text()));
+    for (const QString& told : {card(f)->text(), f.window.statusText()}) QVERIFY2(!told.contains(QStringLiteral("waits for 16 labels")), qPrintable(told));
+    QVERIFY(f.window.statusText().contains(QStringLiteral("Through")));
+    QVERIFY(f.find<QPushButton>("endOpenSession")->isVisibleTo(f.window.startPage()));
+
+    info->dismiss(id);
+    f.window.bridge()->pollNow();
+    QVERIFY(!info->has(id));  // it was read
+    set(f, [](EngineState& s) { s.session_through = false; });
+    set(f, [](EngineState& s) { s.session_through = true; });
+    QVERIFY(info->trigger(id));
+    QTRY_COMPARE(f.engine->commandsOf<EndSession>().size(), std::size_t{1});
+    set(f, [](EngineState& s) {
+      s.session.reset();
+      s.session_through = false;
+    });
+    QVERIFY(!info->has(id));
+  }
+
   void theDeliberatelyBadCandidateIsCalledSo() {
     SessionRow session;
     VersionId good, bad;

@@ -366,6 +366,14 @@ QString CurvesPage::cardHead(const QString& id) const {
   return {};
 }
 
+std::vector<double> CurvesPage::verdicts(SessionId session) const {
+  std::vector<double> out;
+  for (const MetricRow& row : m_rows) {
+    if (row.session == session && row.name == "accept") out.push_back(row.value);
+  }
+  return out;
+}
+
 QString CurvesPage::csv() const {
   QString out;
   QTextStream stream(&out);

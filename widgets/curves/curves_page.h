@@ -36,6 +36,8 @@ class CurvesPage : public QWidget {
   const Series& series(const QString& metric) const;
   CurveView* card(const QString& id) const;
   QString cardHead(const QString& id) const;
+  // The verdicts on a session's live requests, oldest first: 1 = accepted.
+  std::vector<double> verdicts(SessionId session) const;
   enum class XAxis { kRequests, kMinutes };
   void setXAxis(XAxis axis);
 

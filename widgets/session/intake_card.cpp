@@ -42,7 +42,9 @@ void IntakeCard::showState() {
     return;
   }
   const bool paused = state.session->state == SessionState::kPaused;
-  m_session->setText((paused ? tr("‖ “%1” is paused") : tr("▶ “%1” runs")).arg(QString::fromStdString(state.session->name)));
+  const bool through = state.session_through && !paused;
+  const QString phase = paused ? tr("‖ “%1” is paused") : through ? tr("■ “%1” is through") : tr("▶ “%1” runs");
+  m_session->setText(phase.arg(QString::fromStdString(state.session->name)));
   if (!state.session_problem.empty()) {
     m_now->setText(tr("can't go on: %1").arg(QString::fromStdString(state.session_problem)));
     m_now->setToolTip(plainToolTip(m_now->text()));
@@ -52,10 +54,11 @@ void IntakeCard::showState() {
   QStringList parts;
   parts << (stream.max_requests > 0 ? tr("request %1 of %2").arg(stream.requests).arg(stream.max_requests) : tr("%n request(s)", nullptr, static_cast<int>(stream.requests)));
   if (!stream.simulated) parts << tr("live only: traffic and verdicts come from clients and you");
-  if (stream.finished) parts << tr("the simulated user is through");
+  if (stream.finished && !through) parts << tr("the simulated user is through");
   if (stream.failed > 0) parts << tr("%1 failed").arg(stream.failed);
-  parts << (state.train.brake.empty() ? tr("trainer: %1").arg(trainText(state.train))
-                                      : tr("trainer stopped: %1").arg(QString::fromStdString(state.train.brake)));
+  if (!state.train.brake.empty()) parts << tr("trainer stopped: %1").arg(QString::fromStdString(state.train.brake));
+  else if (through) parts << tr("the last candidate is judged: end the session (Shift+F5) to start another");
+  else parts << tr("trainer: %1").arg(trainText(state.train));
   m_now->setText(parts.join(QStringLiteral("  ·  ")));
   m_now->setToolTip(plainToolTip(m_now->text()));
 }

@@ -229,7 +229,7 @@ void StartPage::showState(const EngineState* state) {
   m_base->setVisible(learnt);
   if (learnt) m_startsFrom->setText(tr("%1 of an earlier run serves: a new run starts from it, and its curve where that one ended.").arg(adapterText(state->serving_name)));
   m_resume->setVisible(paused);
-  m_end->setVisible(paused);
+  m_end->setVisible(paused || (runs && state->session_through));
   const bool kept = paused && !state->session_problem.empty();
   m_sessionLine->setVisible(kept);
   if (kept) {

@@ -911,6 +911,14 @@
             <source>can&apos;t go on: %1</source>
             <translation>无法继续:%1</translation>
         </message>
+        <message>
+            <source>■ “%1” is through</source>
+            <translation>■ “%1”已完成</translation>
+        </message>
+        <message>
+            <source>the last candidate is judged: end the session (Shift+F5) to start another</source>
+            <translation>最后一个候选已有裁决:结束会话(Shift+F5)后可另开一个</translation>
+        </message>
     </context>
     <context>
         <name>sluice::gui::LabelPage</name>
@@ -1495,6 +1503,26 @@ Every answer and verdict is saved. A session that runs now can be resumed at the
         <message>
             <source>base served and learning frozen in the workbench</source>
             <translation>在工作台改由基础模型服务并冻结学习</translation>
+        </message>
+        <message>
+            <source>Through</source>
+            <translation>已完成</translation>
+        </message>
+        <message>
+            <source>The demo “%1” is through: its requests are answered, and the last candidate is judged.</source>
+            <translation>演示“%1”已完成:请求都已回答,最后一个候选已有裁决。</translation>
+        </message>
+        <message>
+            <source>Accepted at first: %1; at last: %2.</source>
+            <translation>接受率:开始时 %1;最后 %2。</translation>
+        </message>
+        <message>
+            <source>%1 serves on; your own verdicts still train.</source>
+            <translation>%1 继续服务;您自己的判定仍会用于训练。</translation>
+        </message>
+        <message>
+            <source>End session</source>
+            <translation>结束会话</translation>
         </message>
     </context>
     <context>

@@ -73,8 +73,11 @@ class PlateauTest : public ::testing::Test {
 // The demo, in the window as in the terminal: no click is needed to come to its end.
 TEST_F(PlateauTest, AStreamWithALastRequestGoesOnByItself) {
   const SessionId session = start(48);
+  EXPECT_FALSE(runtime->snapshot()->session_through);
   EXPECT_TRUE(runtime->wait_session_finished(240)) << "stands at " << runtime->snapshot()->train.doing;
   EXPECT_EQ(runtime->store().counts(session).live_records, 48);
+  ASSERT_TRUE(runtime->wait_ready(1).ok()) << "puts out a new snapshot";
+  EXPECT_TRUE(runtime->snapshot()->session_through);
   MutexLock lock(mu);
   EXPECT_GE(went_back, 2) << "each held candidate takes one of six batches";
   EXPECT_EQ(asked, 0);
