@@ -183,6 +183,7 @@ void MainWindow::buildModeBar() {
 void MainWindow::setEngine(std::unique_ptr<EngineApi> api) {
   m_bridge = std::make_unique<EngineBridge>(std::move(api));
   m_bridge->setUser(userName());
+  m_openedUs = nowUs();
   buildPages();
   connectPages();
   restoreLayout();
@@ -241,6 +242,7 @@ void MainWindow::buildPages() {
 
 void MainWindow::connectPages() {
   connect(m_bridge.get(), &EngineBridge::stateChanged, this, &MainWindow::showState);
+  connect(m_bridge.get(), &EngineBridge::logArrived, this, &MainWindow::showWarnings);
   const auto refuse = [this](const QString& reason) { m_info->show(QStringLiteral("refused"), Severity::kWarning, reason); };
   const auto tell = [this](const QString& text) { m_info->show(QStringLiteral("done"), Severity::kInformation, text); };
   connect(m_gate, &GatePanel::refused, this, refuse);

@@ -74,6 +74,7 @@ class MainWindow : public QMainWindow {
   void showStanding(const EngineState& state);
   void showPlateau(const EngineState& state);
   void showThrough(const EngineState& state);
+  void showWarnings(const Rows<LogRow>& rows);
   void updateActions();
   void send(const Command& command, const QString& doing);
   void startDemo();
@@ -116,6 +117,8 @@ class MainWindow : public QMainWindow {
   bool m_demoPending = false;
   QString m_demoRecipe = QStringLiteral("be-brief");
   QString m_lastServerError, m_lastBrake, m_lastPlateau, m_lastThrough, m_lastStoreError;  // as the notices tell them
+  std::int64_t m_openedUs = 0;  // when the engine came: what was logged before is history
+  int m_warnings = 0;        // that the notice of them counts
   std::thread m_closer;      // waits for the engine while the window says goodbye
   bool m_closing = false;
   bool m_closed = false;

@@ -9,6 +9,7 @@
 
 #include "curves/curves_page.h"
 #include "gate/gate_panel.h"
+#include "shell/actions.h"
 #include "shell/format.h"
 #include "shell/info_bar.h"
 #include "shell/words.h"
@@ -70,6 +71,7 @@ void MainWindow::showStanding(const EngineState& s) {
     m_info->show(QStringLiteral("server"), Severity::kWarning, m_lastServerError, {{tr("Choose port …"), [this] { choosePort(); }}});
   }
   if (news("brake", m_lastBrake, QString::fromStdString(s.train.brake))) {
+    m_info->dismiss(QStringLiteral("warning"));  // the log's line on it, told without the way on
     m_info->show(QStringLiteral("brake"), Severity::kWarning, tr("Training stopped: %1").arg(m_lastBrake),
                  {{tr("Go on"), [this] { send(ResumeSession{}, tr("Resuming …")); }}});
   }
@@ -80,6 +82,7 @@ void MainWindow::showStanding(const EngineState& s) {
 
 // The gate decided on nothing of what was learnt: nothing goes on until someone answers (gate.md §4).
 void MainWindow::showPlateau(const EngineState& s) {
+  m_info->dismiss(QStringLiteral("warning"));  // as above
   std::vector<InfoBar::Action> actions;
   if (!s.gate.held.empty()) {
     const qint64 newest = s.gate.held.back().value;
@@ -92,6 +95,21 @@ void MainWindow::showPlateau(const EngineState& s) {
   actions.push_back({tr("Train on"), [this] { send(TrainOn{}, tr("Training on …")); }});
   actions.push_back({tr("Discard the steps"), [this] { send(DiscardTraining{}, tr("Discarding …")); }});
   m_info->show(QStringLiteral("plateau"), Severity::kWarning, m_lastPlateau, std::move(actions));
+}
+
+// What session and trainer warn of is for whoever watches them, and the log is hidden at first. One notice for all: the newest,
+// and how many came before it.
+void MainWindow::showWarnings(const Rows<LogRow>& rows) {
+  const QString id = QStringLiteral("warning");
+  const TrainProgress& train = m_bridge->state().train;
+  for (const LogRow& row : *rows) {
+    if (row.level != "warning" || (row.category != "session" && row.category != "train") || row.time_us < m_openedUs) continue;
+    if (train.asks || row.text == train.brake) continue;  // a standing notice says it
+    m_warnings = m_info->has(id) ? m_warnings + 1 : 1;
+    const QString text = QString::fromStdString(row.text);
+    m_info->show(id, Severity::kWarning, m_warnings == 1 ? text : tr("%1 (Warnings before it, in the log: %2)").arg(text, QString::number(m_warnings - 1)),
+                 {{tr("Show log"), [this] { (*m_actions)[QStringLiteral("log")]->trigger(); }}});
+  }
 }
 
 // Nothing goes on by itself any more, and nothing else can be started before it is ended.

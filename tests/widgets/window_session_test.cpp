@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A session as the window tells it from its first count to its end, what was skipped on the way, and a workspace that is not
-// to be had.
+// A session as the window tells it from its first count to its end, with what was skipped and warned of on the way, and a
+// workspace that is not to be had.
 #include <QLabel>
 #include <QPushButton>
 #include <QSignalSpy>
@@ -9,7 +9,9 @@
 #include "curves/curves_page.h"
 #include "gate/gate_panel.h"
 #include "labelling/label_page.h"
+#include "log/log_page.h"
 #include "session/intake_card.h"
+#include "shell/format.h"
 #include "shell/info_bar.h"
 #include "start/start_page.h"
 #include "widgets/support/fake_window.h"
@@ -189,6 +191,42 @@ class WindowSessionTest : public QObject {
     QTest::keyClick(page, Qt::Key_X);
     QTRY_COMPARE(prompt->text(), QStringLiteral("p2"));
     QCOMPARE(page->decided(), 2);
+  }
+
+  void warningsOfTheSessionAreSeenWithoutTheLog() {
+    const auto warn = [](Store& store, const std::string& category, const std::string& text) {
+      LogRow row;
+      row.level = "warning";
+      row.category = category;
+      row.text = text;
+      store.add_log(row);
+    };
+    FakeWindow f([&](FakeEngine& engine) {
+      LogRow old;
+      old.level = "warning";
+      old.category = "session";
+      old.text = "Of an earlier run.";
+      old.time_us = nowUs() - 60'000'000;
+      engine.writableStore().add_log(old);
+    });
+    QTRY_VERIFY(f.window.log()->lines() == 1);
+    InfoBar* info = f.window.infoBar();
+    const QString id = QStringLiteral("warning");
+    QVERIFY(!info->has(id));
+    warn(f.engine->writableStore(), "http", "A client went away.");
+    warn(f.engine->writableStore(), "session", "The head goes back.");
+    QTRY_COMPARE(info->text(id), QStringLiteral("The head goes back."));
+    warn(f.engine->writableStore(), "train", "A step was skipped.");
+    QTRY_VERIFY2(info->text(id).startsWith(QStringLiteral("A step was skipped.")) && info->text(id).contains(QLatin1Char('1')), qPrintable(info->text(id)));
+    // What stopped training has a notice with the way on.
+    warn(f.engine->writableStore(), "session", "Answers got too long.");
+    QTRY_VERIFY(info->text(id).startsWith(QStringLiteral("Answers got too long.")));
+    set(f, [](EngineState& s) { s.train.brake = "Answers got too long."; });
+    QVERIFY(info->has(QStringLiteral("brake")) && !info->has(id));
+    warn(f.engine->writableStore(), "session", "Something else.");
+    QTRY_COMPARE(info->text(id), QStringLiteral("Something else."));
+    QVERIFY(info->trigger(id));
+    QTRY_VERIFY(f.window.log()->isVisible());
   }
 
   void aLockedWorkspaceSaysWhyAndIsTriedAgain() {

@@ -1524,6 +1524,14 @@ Every answer and verdict is saved. A session that runs now can be resumed at the
             <source>End session</source>
             <translation>结束会话</translation>
         </message>
+        <message>
+            <source>%1 (Warnings before it, in the log: %2)</source>
+            <translation>%1(日志中在它之前的警告:%2)</translation>
+        </message>
+        <message>
+            <source>Show log</source>
+            <translation>显示日志</translation>
+        </message>
     </context>
     <context>
         <name>sluice::gui::RecordModel</name>
