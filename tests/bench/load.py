@@ -5,10 +5,12 @@
     load.py --url http://127.0.0.1:8080 [--key KEY]
     load.py --program build/release/bin/sluice-headless [--model FILE.gguf] [--threads 2]
             [--streams 64] [--requests N] [--prompt-words 32] [--max-tokens 64] [--max-stall 1.0] [--json FILE]
+    load.py --program ... --data WORKSPACE --swap-every 1 --seconds 60 --streams 16
 
 Every client asks, reads its stream to the end and asks again, until all requests are through. Prints one JSON object: errors, time to
 the first token, tokens per second (of all streams, and of one), and the gaps between two tokens of a stream: median, 99th percentile,
-largest. Standard library only, so that the client costs little beside the server. Exit 1 on an error or, where --max-stall is given, a
+largest. --swap-every S rolls back and forth between the versions that have served in a workspace (a finished demo's; a copy of it is
+used), and tells how long a swap took from the request to its answer; a version that is not in memory is loaded for it. Standard library only, so that the client costs little beside the server. Exit 1 on an error or, where --max-stall is given, a
 longer gap; without it no timing decides anything."""
 import argparse
 import asyncio
@@ -16,6 +18,7 @@ import json
 import os
 import platform
 import random
+import shutil
 import statistics
 import sys
 import tempfile
@@ -24,7 +27,7 @@ import urllib.parse
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
-from sluice_server import Server  # noqa: E402
+from sluice_server import Server, call  # noqa: E402
 
 WORDS = ("river", "copper", "lamp", "seven", "garden", "engine", "paper", "quiet", "north", "valve", "window", "salt", "carry", "yellow",
          "bridge", "learn", "winter", "small", "table", "music")
@@ -115,9 +118,11 @@ def body_of(args, number):
     return body | {"messages": [{"role": "user", "content": text}]}
 
 
-async def client(args, place, numbers, out):
+async def client(args, place, numbers, out, until):
     connection = None
     for number in numbers:
+        if until is not None and time.monotonic() >= until:
+            break
         try:
             if connection is None:
                 connection = await asyncio.open_connection(place.address, place.port)
@@ -141,7 +146,27 @@ def quantiles(values):
     return {"p50": round(at(0.5), 4), "p99": round(at(0.99), 4), "max": round(ordered[-1], 4)}
 
 
-def report(args, streams, seconds):
+async def swap(args, url, out, until):
+    """Decisions in turn until `until`: each must be taken, each changes what serves."""
+    head = {"Authorization": f"Bearer {args.key}"} if args.key else {}
+    status, listed = await asyncio.to_thread(call, url, "/sluice/v1/adapters", None, None, head)
+    served = [v["version"] for v in listed["data"] if v["state"] in ("serving", "retired")]
+    if len(served) < 2:
+        raise SystemExit("--swap-every needs a workspace in which two versions, the base included, have served")
+    serving = listed["serving"]
+    while time.monotonic() < until:
+        target = served[(served.index(serving) + 1) % len(served)]
+        begin = time.monotonic()
+        body = {"action": "rollback", "version": target, "actor": "load.py", "note": "load"}
+        status, answer = await asyncio.to_thread(call, url, "/sluice/v1/decisions", body, None, head)
+        if status != 200:
+            raise SystemExit(f"a swap was refused: {status} {answer}")
+        out.append(time.monotonic() - begin)
+        serving = target
+        await asyncio.sleep(max(0, begin + args.swap_every - time.monotonic()))
+
+
+def report(args, streams, swaps, seconds):
     good = [s for s in streams if not s.error]
     gaps = [b - a for s in good for a, b in zip(s.times, s.times[1:])]
     tokens = sum(len(s.times) for s in good)
@@ -155,15 +180,20 @@ def report(args, streams, seconds):
             "tokens_per_s": round(tokens / seconds, 2) if seconds > 0 else None,
             "tokens_per_s_of_one_stream": round(statistics.median(own), 2) if own else None,
             "time_to_first_token_s": quantiles([s.times[0] - s.begin for s in good if s.times]),
+            "swaps": len(swaps), "swap_s": quantiles(swaps),
             "gap_s": quantiles(gaps), "request_s": quantiles([s.times[-1] - s.begin for s in good if s.times]),
             "cpu": platform.processor() or platform.machine(), "cores": os.cpu_count()}
 
 
 async def run(args, place):
-    out = []
+    out, swaps = [], []
     begin = time.monotonic()
-    await asyncio.gather(*(client(args, place, range(i, args.requests, args.streams), out) for i in range(args.streams)))
-    return report(args, out, time.monotonic() - begin)
+    until = begin + args.seconds if args.seconds else None
+    tasks = [client(args, place, range(i, args.requests, args.streams), out, until) for i in range(args.streams)]
+    if args.swap_every:
+        tasks.append(swap(args, f"http://{place.host}", swaps, until))
+    await asyncio.gather(*tasks)
+    return report(args, out, swaps, time.monotonic() - begin)
 
 
 def arguments():
@@ -175,7 +205,10 @@ def arguments():
     parser.add_argument("--model-name", default="", help="the model field of the requests")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--streams", type=int, default=64)
-    parser.add_argument("--requests", type=int, default=0, help="default: two a stream")
+    parser.add_argument("--requests", type=int, default=0, help="default: two a stream; as many as fit into --seconds")
+    parser.add_argument("--seconds", type=float, default=0, help="no request begins later")
+    parser.add_argument("--data", help="a workspace for --program; a copy is used")
+    parser.add_argument("--swap-every", type=float, default=0, metavar="SECONDS")
     parser.add_argument("--prompt-words", type=int, default=32)
     parser.add_argument("--max-tokens", type=int, default=64)
     parser.add_argument("--temperature", type=float, default=1)
@@ -187,14 +220,19 @@ def arguments():
     args = parser.parse_args()
     if bool(args.url) == bool(args.program):
         parser.error("give --url or --program")
-    args.requests = args.requests or 2 * args.streams
+    if args.swap_every and not args.seconds:
+        parser.error("--swap-every needs --seconds")
+    args.requests = args.requests or (sys.maxsize if args.seconds else 2 * args.streams)
     return args
 
 
 def main():
     args = arguments()
     folder = tempfile.TemporaryDirectory()
-    server = Server(args.program, folder.name, "--threads", str(args.threads), model=args.model) if args.program else None
+    workspace = folder.name + "/workspace"
+    if args.data:
+        shutil.copytree(args.data, workspace)
+    server = Server(args.program, workspace, "--threads", str(args.threads), model=args.model) if args.program else None
     try:
         result = asyncio.run(run(args, Place(server.url if server else args.url, args.key, not args.completions)))
     finally:
