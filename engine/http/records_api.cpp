@@ -25,7 +25,7 @@ Json record_json(const RecordRow& r, bool whole) {
                {"completion", r.completion_text},
                {"finish_reason", r.finish_reason},
                {"complete", r.complete},
-               {"seed", r.seed},
+               {"seed", static_cast<std::int64_t>(r.seed)},  // as it was sent: they are signed on the wire
                {"received_us", r.received_us},
                {"served_us", r.served_us},
                {"used_in_step", id_json<Json>(r.used_in_step.value)},

@@ -168,7 +168,9 @@ TEST_F(FieldsTest, SeedsComeBackAndDiffer) {
   json body = prompt("p");
   for (const std::int64_t seed : {std::int64_t{-5}, std::int64_t{0}, INT64_MAX, INT64_MIN}) {
     body["seed"] = seed;
-    EXPECT_EQ(post("/v1/completions", body).body["sluice"]["seed"], seed);
+    const json answer = post("/v1/completions", body).body["sluice"];
+    EXPECT_EQ(answer["seed"], seed);
+    EXPECT_EQ(get("/sluice/v1/records/" + answer["record_id"].get<std::string>()).body["seed"], seed);
   }
   body.erase("seed");
   const std::int64_t a = post("/v1/completions", body).body["sluice"]["seed"];
