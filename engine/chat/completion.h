@@ -65,7 +65,9 @@ struct CompletionRequest {
   std::string turn, stream, tags_json;
   bool stream_holds = false;               // the stream answers itself: RecordRow::holds
   bool conversation_done = false;
-  bool store_text = true;                  // false: the record keeps ids and version, no text
+  // false: the record keeps ids and version, no text of the client. What places it stays: conversation, group_key and stream,
+  // by which turns find each other and the split stays clean.
+  bool store_text = true;
   bool store_record = true;                // false only for tools without a workspace (`generate`)
 };
 

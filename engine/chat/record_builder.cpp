@@ -90,7 +90,7 @@ RecordRow make_record(const RecordFacts& facts) {
   row.conversation_done = request.conversation_done;
   row.stream = request.stream;
   row.holds = request.stream_holds;
-  row.tags_json = request.tags_json;
+  if (request.store_text) row.tags_json = request.tags_json;
   row.version = facts.version;
   row.adapter_name = facts.adapter_name;
   row.purpose = request.purpose;

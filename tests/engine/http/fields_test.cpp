@@ -365,8 +365,12 @@ TEST_F(FieldsTest, StoreFalseKeepsIdsAndVersionButNoText) {
   body["user"] = "somebody";
   body["metadata"] = {{"k", "v"}};
   body["n"] = 2;
-  const RecordRow row = record_of(post("/v1/chat/completions", body).body);
+  const HttpHeaders headers = {{"x-reef-tag-customer", "a private person"}, {"X-Session-Id", "c1"}};
+  const RecordRow row = record_of(post("/v1/chat/completions", body, headers).body);
   EXPECT_EQ(row.prompt_text + row.prompt_json + row.completion_text, "");
+  EXPECT_EQ(row.tags_json + row.prompt_digest, "");
+  EXPECT_EQ(row.conversation, "c1") << "the next turn finds this one by it";
+  EXPECT_EQ(row.group_key, "c:c1");
   for (const char* word : {"secret", "confidential", "private", "somebody", "metadata"}) {
     EXPECT_THAT(row.sampling_json, Not(HasSubstr(word)));
   }
@@ -374,8 +378,9 @@ TEST_F(FieldsTest, StoreFalseKeepsIdsAndVersionButNoText) {
   EXPECT_EQ(testing::fake_text(row.token_ids), "confidential words");
   EXPECT_EQ(row.version, kBaseVersion);
   body["store"] = true;
-  const RecordRow kept = record_of(post("/v1/chat/completions", body).body);
+  const RecordRow kept = record_of(post("/v1/chat/completions", body, headers).body);
   EXPECT_EQ(kept.prompt_text, "a secret question");
+  EXPECT_EQ(kept.tags_json, R"({"customer":"a private person"})");
   EXPECT_THAT(kept.sampling_json, HasSubstr(R"("user":"somebody","metadata":{"k":"v"})"));
 }
 
