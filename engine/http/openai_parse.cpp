@@ -76,7 +76,7 @@ void read_text_input(Fields& f, const OpenAiModel& model, OpenAiCall* call) {
   std::vector<Prompt> prompts = read_prompts(f, model.tokenizer);
   const std::string suffix = f.text("suffix");
   if (f.error()) return;
-  if (fim_route || !suffix.empty()) {  // an empty one says that nothing follows, which a plain prompt says too
+  if (fim_route || f.has("suffix")) {  // an empty one is given, too: it says that nothing follows
     Result<FimFormat> format = find_fim_format(model.tokenizer);
     if (!format.ok() && model.fim_markers) format = fim_format_of(model.tokenizer, *model.fim_markers);
     if (!format.ok()) return f.refuse("suffix", "can't be used: " + format.status().message(), "fim_not_supported");

@@ -95,6 +95,8 @@ TEST_F(FimTest, PRO10_ASuffixOfATextCompletionFillsIn) {
   EXPECT_EQ(g.body["object"], "text_completion");
   EXPECT_EQ(g.body["choices"][0]["text"], "mid");
   body["suffix"] = "";
+  EXPECT_EQ(prompt_of(post("/v1/completions", body)), "\x01" "before\x02\x03");
+  body["suffix"] = nullptr;
   EXPECT_EQ(prompt_of(post("/v1/completions", body)), "before");
   body["suffix"] = "after";
   body["prompt"] = {97, 98};
@@ -111,14 +113,19 @@ TEST_F(FimTest, AFormattedPromptIsNeverCut) {
 TEST_F(HttpTest, PRO10_WithoutMarkersASuffixIsOneClear400) {
   start();
   for (const std::string path : {"/v1/completions", "/v1/fim/completions"}) {
-    for (const bool streamed : {true, false}) {
-      const Got g = post(path, {{"prompt", "a"}, {"suffix", "b"}, {"stream", streamed}});
-      EXPECT_EQ(g.status, 400);
-      EXPECT_EQ(g.code(), "fim_not_supported");
-      EXPECT_THAT(g.body["error"]["message"].get<std::string>(), HasSubstr("fim.markers"));
+    for (const char* suffix : {"b", ""}) {
+      for (const bool streamed : {true, false}) {
+        const Got g = post(path, {{"prompt", "a"}, {"suffix", suffix}, {"stream", streamed}});
+        EXPECT_EQ(g.status, 400);
+        EXPECT_EQ(g.code(), "fim_not_supported");
+        EXPECT_THAT(g.body["error"]["message"].get<std::string>(), HasSubstr("fim.markers"));
+      }
     }
   }
-  EXPECT_EQ(post("/v1/completions", prompt("a")).status, 200);
+  json body = prompt("a");
+  EXPECT_EQ(post("/v1/completions", body).status, 200);
+  body["suffix"] = nullptr;
+  EXPECT_EQ(post("/v1/completions", body).status, 200);
 }
 
 TEST_F(HttpTest, ARecipesMarkersServeModelsWithoutTheirOwn) {
