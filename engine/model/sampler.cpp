@@ -14,6 +14,8 @@ namespace sluice {
 namespace {
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+constexpr float kMostPenalised = 1e30f;  // beyond any logit, and still a number when divided by kLeastTemperature
+constexpr float kMostExact = 1000.0f;    // beyond it a float's steps, divided by a small temperature, decide the draw
 
 std::uint64_t mix(std::uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -26,6 +28,9 @@ bool all_finite(const float* x, int n) {
   for (int i = 0; i < n; ++i) bad |= (std::bit_cast<std::uint32_t>(x[i]) & 0x7f800000u) == 0x7f800000u ? 1u : 0u;
   return bad == 0;
 }
+
+// A penalty as small as 1e-38 makes more of a logit than a float holds: it counts as the most there can be.
+float in_range(float z) { return std::clamp(z, -kMostPenalised, kMostPenalised); }
 
 bool changes_logits(const SamplingParams& p, std::size_t generated) {
   return p.presence_penalty != 0 || p.frequency_penalty != 0 || p.repetition_penalty != 1.0f || !p.logit_bias.empty() ||
@@ -72,10 +77,11 @@ SampledToken Sampler::sample(const float* logits, int vocab, const SamplingParam
   const float log_z_raw = log_sum_exp(logits, vocab);
   const float* z = changes_logits(params, generated.size()) ? modified(logits, vocab, params, generated, prompt) : logits;
   const std::int64_t best = arg_max(z, vocab);
-  if (!std::isfinite(z[best])) {  // everything suppressed, or a penalty overflowed
+  if (!std::isfinite(z[best])) {  // everything suppressed
     out.finite = false;
     return out;
   }
+  if (z != logits && std::abs(z[best]) > kMostExact) make_zero_of(z[best]);
   const bool greedy = usable_temperature(params.temperature) <= 0;
   const float inverse = greedy ? 1.0f : 1.0f / params.temperature;
   const float log_z_full = inverse == 1.0f ? log_z_raw : log_sum_exp(logits, vocab, inverse);
@@ -124,13 +130,14 @@ const float* Sampler::modified(const float* logits, int vocab, const SamplingPar
     if (prompt != nullptr) count(*prompt, vocab);
     take_counts([&](TokenId t, int) {
       float& z = work_[static_cast<std::size_t>(t)];
-      z = z > 0 ? z / params.repetition_penalty : z * params.repetition_penalty;
+      z = in_range(z > 0 ? z / params.repetition_penalty : z * params.repetition_penalty);
     });
   }
   if (params.presence_penalty != 0 || params.frequency_penalty != 0) {
     count(generated, vocab);
     take_counts([&](TokenId t, int n) {
-      work_[static_cast<std::size_t>(t)] -= params.presence_penalty + params.frequency_penalty * static_cast<float>(n);
+      float& z = work_[static_cast<std::size_t>(t)];
+      z = in_range(z - (params.presence_penalty + params.frequency_penalty * static_cast<float>(n)));
     });
   }
   for (const auto& [t, bias] : params.logit_bias) {
@@ -142,6 +149,11 @@ const float* Sampler::modified(const float* logits, int vocab, const SamplingPar
     }
   }
   return work_.data();
+}
+
+// Only differences between logits count.
+void Sampler::make_zero_of(float best) {
+  for (float& z : work_) z -= best;
 }
 
 void Sampler::gather(const float* z, int vocab, float least) {

@@ -35,6 +35,7 @@ class Sampler {
   void count(const std::vector<TokenId>& tokens, int vocab);  // into counts_; tokens outside the vocabulary aside
   template <class Fn>
   void take_counts(const Fn& fn);  // fn(token, how often) for each that was counted; then none is
+  void make_zero_of(float best);   // shifts what modified() returned
   void gather(const float* z, int vocab, float least);
   void keep_top(const float* z, int vocab, float best, const SamplingParams& params, float log_z);
   TokenId draw_kept(const SamplingParams& params, double u, float& lp_mu);

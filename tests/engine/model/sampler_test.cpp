@@ -191,6 +191,38 @@ TEST(Sampler, BiasAndSuppression) {
   EXPECT_FALSE(sampler.sample(two.data(), 2, p, kNone, nullptr).finite);
 }
 
+// Rewards of repetition so large that no float holds the product: the token is as good as certain, and nothing fails.
+TEST(Sampler, APenaltyNeverMakesALogitInfinite) {
+  Sampler sampler;
+  const auto z = logits(300);
+  const std::vector<TokenId> prompt{1};
+  ASSERT_GT(z[1], 0);
+  for (const float temperature : {0.0f, 1e-6f, 0.3f, 0.7f, 1.0f, 1.9f}) {
+    for (const bool truncates : {false, true}) {
+      SamplingParams p = at_temperature(temperature, 3);
+      if (truncates) p.top_k = 5, p.top_p = 0.9f, p.min_p = 0.01f;
+      for (const float penalty : {1e-38f, 1e-45f}) {
+        SCOPED_TRACE(temperature);
+        p.repetition_penalty = penalty;
+        const SampledToken t = sampler.sample(z.data(), 300, p, kNone, &prompt);
+        EXPECT_TRUE(t.finite);
+        EXPECT_EQ(t.token, 1);
+        EXPECT_EQ(t.lp_mu, 0.0f);
+        EXPECT_TRUE(std::isfinite(t.lp_full) && std::isfinite(t.lp_raw));
+      }
+    }
+  }
+  // The other penalties, at the ends of their ranges and near that of a float.
+  std::vector<float> most(50, -1.5e38f);
+  most[7] = 1.5e38f;
+  SamplingParams p = at_temperature(0);
+  p.repetition_penalty = 10;
+  p.presence_penalty = p.frequency_penalty = -2;
+  const SampledToken t = sampler.sample(most.data(), 50, p, {3, 7, 7}, nullptr);
+  EXPECT_TRUE(t.finite);
+  EXPECT_EQ(t.token, 7);
+}
+
 TEST(Sampler, FlagsLogitsThatAreNotFinite) {
   Sampler sampler;
   auto z = logits(50);
