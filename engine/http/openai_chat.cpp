@@ -93,6 +93,21 @@ Error read_message(const DataValue& item, const std::string& where, ChatMessage*
   return std::nullopt;
 }
 
+Error read_template_arguments(const DataValue::Dict& arguments, RenderOptions* render) {
+  for (const auto& [name, value] : arguments) {
+    if (name == "documents") {
+      if (!value.is_null() && list_of(&value) == nullptr) return field_error("chat_template_kwargs.documents", "must be a list");
+      render->documents = value;
+      continue;
+    }
+    if (ChatTemplate::is_taken(name)) {
+      return field_error("chat_template_kwargs", "can't hold \"" + name + "\": the template has that name from elsewhere");
+    }
+    render->kwargs.emplace_back(name, value);
+  }
+  return std::nullopt;
+}
+
 // Does the template look at a variable of this name?
 bool mentions(const std::string& source, std::string_view name) {
   const auto is_word = [&](std::size_t at) {
@@ -150,15 +165,7 @@ std::optional<ApiError> read_chat(const DataValue& body, const ChatTemplate* cha
   append_json(request->prompt_json, *messages);
   if (const DataValue* kwargs = member(body, "chat_template_kwargs")) {
     if (!is_object(*kwargs)) return field_error("chat_template_kwargs", "must be an object");
-    for (const auto& [name, value] : std::get<DataValue::Dict>(kwargs->v)) {
-      if (name != "documents") {
-        request->render.kwargs.emplace_back(name, value);
-      } else if (value.is_null() || list_of(&value) != nullptr) {
-        request->render.documents = value;
-      } else {
-        return field_error("chat_template_kwargs.documents", "must be a list");
-      }
-    }
+    if (auto error = read_template_arguments(std::get<DataValue::Dict>(kwargs->v), &request->render)) return error;
   }
   return read_tools(body, chat_template, request, calls_wanted);
 }

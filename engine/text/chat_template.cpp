@@ -19,7 +19,7 @@ constexpr const char* kChatMl =
     "{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
 
-constexpr std::array<const char*, 6> kReserved = {"messages", "tools",     "documents", "add_generation_prompt",
+constexpr std::array<std::string_view, 6> kReserved = {"messages", "tools",     "documents", "add_generation_prompt",
                                                   "bos_token", "eos_token"};
 
 Result<Value> message_value(const ChatMessage& message, jinja::Mark content_mark) {
@@ -105,9 +105,7 @@ Result<MarkedText> ChatTemplate::Impl::render(const std::vector<ChatMessage>& me
   globals.emplace_back("bos_token", Value::literal(bos_text));
   globals.emplace_back("eos_token", Value::literal(eos_text));
   for (const auto& [name, data] : options.kwargs) {
-    if (std::find(kReserved.begin(), kReserved.end(), name) != kReserved.end()) {
-      return invalid_argument("the template argument \"" + name + "\" can't be set: the name is taken");
-    }
+    if (is_taken(name)) return invalid_argument("the template argument \"" + name + "\" can't be set: the name is taken");
     SLUICE_ASSIGN_OR_RETURN(Value value, jinja::from_data(data, jinja::kFromData));
     globals.emplace_back(name, std::move(value));
   }
@@ -159,6 +157,10 @@ Result<std::vector<Segment>> ChatTemplate::render(const std::vector<ChatMessage>
   SLUICE_ASSIGN_OR_RETURN(MarkedText text, impl_->render(messages, false, true, options));
   SLUICE_RETURN_IF_ERROR(cut_behind_last_message(text));
   return to_segments(text);
+}
+
+bool ChatTemplate::is_taken(std::string_view name) {
+  return std::find(kReserved.begin(), kReserved.end(), name) != kReserved.end();
 }
 
 const std::string& ChatTemplate::source() const { return impl_->source; }

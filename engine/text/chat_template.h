@@ -56,6 +56,9 @@ class ChatTemplate {
   // raises (its own words are in the message), meets something undefined, or passes its step or output limit.
   Result<std::vector<Segment>> render(const std::vector<ChatMessage>& messages, const RenderOptions& options = {}) const;
 
+  // Is it a name that the template finds set anyhow, such as messages? No argument of RenderOptions::kwargs may have it.
+  static bool is_taken(std::string_view name);
+
   const std::string& source() const;
 
  private:

@@ -218,6 +218,16 @@ TEST_F(InputsTest, TemplateArgumentsAndErrorsReachTheClient) {
   EXPECT_EQ(post("/v1/chat/completions", body).status, 200);
   body["chat_template_kwargs"] = {{"documents", "one"}};
   EXPECT_EQ(post("/v1/chat/completions", body).param(), "chat_template_kwargs.documents");
+  for (const std::string name : {"messages", "tools", "add_generation_prompt", "bos_token", "eos_token"}) {
+    body["chat_template_kwargs"] = {{"mood", "calm"}, {name, nullptr}};
+    for (const char* path : {"/v1/chat/completions", "/sluice/v1/apply-template"}) {
+      const Got taken = post(path, body);
+      EXPECT_EQ(taken.status, 400);
+      EXPECT_EQ(taken.code(), "invalid_value");
+      EXPECT_EQ(taken.param(), "chat_template_kwargs");
+      EXPECT_THAT(taken.body["error"]["message"].get<std::string>(), HasSubstr(name));
+    }
+  }
   body["chat_template_kwargs"] = {{"deny", "entry"}};
   const Got g = post("/v1/chat/completions", body);
   EXPECT_EQ(g.status, 400);
