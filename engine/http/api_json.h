@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Small things that the parts of /sluice/v1 share: replies, query numbers, ETags. Internal to the .cpp files of engine/http
-// (it names the JSON library). Pure functions.
+// Small things that the parts of /sluice/v1 share: replies, labels, query numbers, ETags. Internal to the .cpp files of
+// engine/http (it names the JSON library). Pure functions.
 #pragma once
 
 #include <optional>
@@ -9,6 +9,7 @@
 
 #include "http/fields.h"
 #include "http/http_types.h"
+#include "store/store.h"
 
 namespace sluice {
 
@@ -38,6 +39,25 @@ Json stored_json(const std::string& text) {
   if (text.empty()) return nullptr;
   Json json = Json::parse(text, nullptr, false);
   return json.is_discarded() ? Json(text) : json;
+}
+
+// A label as every route tells of it.
+template <class Json>
+Json feedback_json(const FeedbackRow& row) {
+  return {{"feedback_id", row.id.value},
+          {"record_id", row.record.valid() ? Json(row.record.text) : Json()},
+          {"choice", row.choice},
+          {"shown", row.by_text ? Json(row.shown) : Json()},
+          {"kind", feedback_kind_name(row.kind)},
+          {"score", row.kind == FeedbackKind::kScore ? Json(row.score) : Json()},
+          {"source", feedback_source_name(row.source)},
+          {"labeller", row.labeller},
+          {"reason", row.reason},
+          {"comment", row.comment},
+          {"metadata", stored_json<Json>(row.metadata_json)},
+          {"time_us", row.time_us},
+          {"state", row.state},
+          {"retracted", row.retracted}};
 }
 
 inline std::string query_text(const HttpRequest& request, const char* name) {

@@ -97,23 +97,6 @@ std::variant<PostedLabel, ApiError> parse_feedback(const Json& body, const std::
   return label;
 }
 
-Json feedback_json(const FeedbackRow& row) {
-  return {{"feedback_id", row.id.value},
-          {"record_id", row.record.valid() ? Json(row.record.text) : Json()},
-          {"choice", row.choice},
-          {"shown", row.by_text ? Json(row.shown) : Json()},
-          {"kind", feedback_kind_name(row.kind)},
-          {"score", row.kind == FeedbackKind::kScore ? Json(row.score) : Json()},
-          {"source", feedback_source_name(row.source)},
-          {"labeller", row.labeller},
-          {"reason", row.reason},
-          {"comment", row.comment},
-          {"metadata", row.metadata_json.empty() ? Json() : Json::parse(row.metadata_json, nullptr, false)},
-          {"time_us", row.time_us},
-          {"state", row.state},
-          {"retracted", row.retracted}};
-}
-
 Json outcome_json(const FeedbackOutcome& outcome) {
   const FeedbackRow& row = outcome.row;
   const bool record = row.record.valid();
@@ -214,7 +197,7 @@ HttpReply FeedbackApi::get_feedback(const HttpRequest& request) const {
   }
   if (!store_.record({it->second})) return error_reply(labels_.no_record({it->second}));
   Json data = Json::array();
-  for (const FeedbackRow& row : store_.feedback_of({it->second})) data.push_back(feedback_json(row));
+  for (const FeedbackRow& row : store_.feedback_of({it->second})) data.push_back(feedback_json<Json>(row));
   return json_reply(Json{{"object", "list"}, {"data", std::move(data)}});
 }
 
@@ -226,7 +209,7 @@ HttpReply FeedbackApi::unmatched(const HttpRequest& request) const {
   }
   Json data = Json::array();
   for (const FeedbackRow& row : store_.unmatched_feedback(after, static_cast<int>(limit))) {
-    data.push_back(feedback_json(row));
+    data.push_back(feedback_json<Json>(row));
   }
   const bool more = static_cast<std::int64_t>(data.size()) == limit;
   const Json next = more ? data.back()["feedback_id"] : Json();
@@ -242,7 +225,7 @@ HttpReply FeedbackApi::delete_feedback(const std::string& id) {
     if (row.code() == Code::kNotFound) error.code = "record_not_found";
     return error_reply(error);
   }
-  return json_reply(feedback_json(*row));
+  return json_reply(feedback_json<Json>(*row));
 }
 
 }  // namespace sluice

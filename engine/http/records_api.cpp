@@ -126,17 +126,7 @@ HttpReply RecordsApi::record(const std::string& id) const {
   if (!row) return failed(not_found("There is no record " + excerpt(id)), "", "record_not_found");
   Json json = record_json(*row, true);
   Json labels = Json::array();
-  for (const FeedbackRow& f : store_.feedback_of({id})) {
-    labels.push_back({{"feedback_id", f.id.value},
-                      {"choice", f.choice},
-                      {"kind", feedback_kind_name(f.kind)},
-                      {"source", feedback_source_name(f.source)},
-                      {"state", f.state},
-                      {"retracted", f.retracted},
-                      {"reason", f.reason},
-                      {"comment", f.comment},
-                      {"time_us", f.time_us}});
-  }
+  for (const FeedbackRow& label : store_.feedback_of({id})) labels.push_back(feedback_json<Json>(label));
   json["feedback"] = std::move(labels);
   return json_reply(json);
 }

@@ -128,6 +128,12 @@ TEST_F(SluiceApiTest, RecordsPageAndShow) {
   EXPECT_EQ(one.body["feedback"][0]["kind"], "reject");
   EXPECT_EQ(one.body["lp_full"].size(), one.body["token_ids"].size());
   EXPECT_EQ(one.body["messages"][0]["content"], "x");
+  label({{"record_id", ids[1]}, {"kind", "score"}, {"score", 0.25}, {"labeller", "ann"}, {"metadata", {{"page", 3}}}});
+  const json labels = get("/sluice/v1/records/" + ids[1]).body["feedback"];
+  EXPECT_EQ(labels, get("/sluice/v1/feedback?record_id=" + ids[1]).body["data"]);
+  EXPECT_EQ(labels[0]["score"], 0.25);
+  EXPECT_EQ(labels[0]["labeller"], "ann");
+  EXPECT_EQ(labels[0]["metadata"], json({{"page", 3}}));
   EXPECT_EQ(get("/sluice/v1/records/rec_none").code(), "record_not_found");
 }
 
