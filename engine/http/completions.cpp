@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "base/excerpt.h"
 #include "base/plain_name.h"
@@ -139,12 +140,16 @@ class Completions::Job {
     owner_.metrics_.count_request(openai_route_name(call.route), reason);
     owner_.metrics_.observe_whole(seconds_since(started_));
   }
-  void note_event() {
+  // Measures the wait for the first text that was generated, and the gaps between those of one choice. An echo and an end
+  // bring none.
+  void note_event(const TextEvent& event) {
+    if (event.echo || event.kind == TextEvent::Kind::kFinish) return;
     const auto now = Steady::now();
-    const double seconds = std::chrono::duration<double>(now - (any_event_ ? last_event_ : started_)).count();
-    any_event_ ? owner_.metrics_.observe_gap(seconds) : owner_.metrics_.observe_first_token(seconds);
-    any_event_ = true;
-    last_event_ = now;
+    const auto seconds = [now](Steady::time_point since) { return std::chrono::duration<double>(now - since).count(); };
+    if (last_text_.empty()) owner_.metrics_.observe_first_token(seconds(started_));
+    const auto [last, first_of_choice] = last_text_.try_emplace(event.choice, now);
+    if (!first_of_choice) owner_.metrics_.observe_gap(seconds(last->second));
+    last->second = now;
   }
   HeaderList receipt_headers() const {
     return {{"X-Sluice-Record-Id", exchange->record_id().text},
@@ -162,9 +167,8 @@ class Completions::Job {
  private:
   Completions& owner_;
   std::function<void()> hang_up_;
-  bool any_event_ = false;
   const Steady::time_point started_;
-  Steady::time_point last_event_;
+  std::map<int, Steady::time_point> last_text_;  // by choice
 };
 
 Completions::Completions(Control& control, Metrics& metrics, const std::atomic<bool>& stopping, int max_exchanges,
@@ -294,7 +298,7 @@ HttpReply Completions::collect(Job& job, const HttpRequest& request) {
     if (stopping_.load()) exchange.cancel();
     if (request.gone()) return fail(*not_ready(ServingPhase::kStopping), "cancelled");  // nobody reads it
     if (!event) continue;
-    job.note_event();
+    job.note_event(*event);
     writer.collect(*event);
     if (event->kind != TextEvent::Kind::kFinish) continue;
     if (event->finish == FinishReason::kError) {
@@ -330,7 +334,7 @@ void Completions::stream(Job& job, StreamSink& sink) {
     if (!sink.alive()) return job.finished("cancelled");
     std::string bytes;
     if (event) {
-      job.note_event();
+      job.note_event(*event);
       if (event->finish == FinishReason::kError) {
         return fail(completion_error(event->error, job.service->context_length()), "error");
       }
