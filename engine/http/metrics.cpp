@@ -124,9 +124,9 @@ void write_store(std::string& out, const Store& store, const std::vector<Version
                                             {"state", version_state_name(v.state)}}) + " 1\n";
   }
   const StoreCounts counts = store.counts(SessionId());
-  type(out, "records_total", "counter");
+  type(out, "records", "gauge");  // records go on to another state, and may be deleted
   const auto record_line = [&out](const std::string& state, std::int64_t n) {
-    out += labelled("sluice_records_total", {{"state", state}}) + " " + std::to_string(n) + "\n";
+    out += labelled("sluice_records", {{"state", state}}) + " " + std::to_string(n) + "\n";
   };
   record_line("live", counts.live_records);
   record_line("waiting", counts.waiting);

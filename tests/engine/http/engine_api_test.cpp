@@ -49,11 +49,11 @@ TEST_F(EngineApiTest, EveryMetricIsThere) {
   get("/nowhere");
   const std::string text = get("/metrics").response.body;
   for (const char* gauge : {"requests_running", "requests_waiting", "kv_cache_usage_ratio", "engine_state", "sequences_by_version",
-                            "adapter_info"}) {
+                            "adapter_info", "records"}) {
     EXPECT_THAT(text, HasSubstr(std::string("# TYPE sluice_") + gauge + " gauge\n"));
   }
   for (const char* counter : {"requests", "errors", "prompt_tokens", "prompt_tokens_cached", "generation_tokens",
-                              "prefix_cache_queries", "prefix_cache_hits", "adapter_swaps", "records", "gate_decisions"}) {
+                              "prefix_cache_queries", "prefix_cache_hits", "adapter_swaps", "gate_decisions"}) {
     EXPECT_THAT(text, HasSubstr(std::string("# TYPE sluice_") + counter + "_total counter\n"));
   }
   for (const char* histogram : {"time_to_first_token_seconds", "inter_token_seconds", "queue_seconds", "prefill_seconds",
