@@ -91,8 +91,10 @@ HttpReply AdaptersApi::add(const HttpRequest& request) {
 HttpReply AdaptersApi::remove(const std::string& name, const std::string& version) {
   std::vector<VersionId> versions;
   for (const VersionRow& v : store_.versions()) {
-    if (v.id == kBaseVersion || v.name != name || v.state == VersionState::kPruned) continue;
-    if (version.empty() || std::to_string(v.id.value) == version) versions.push_back(v.id);
+    if (v.id == kBaseVersion || v.state == VersionState::kPruned) continue;
+    const std::string number = std::to_string(v.id.value);
+    const bool named = v.name == name || v.name + "@" + number == name;  // as our answers write it
+    if (named && (version.empty() || number == version)) versions.push_back(v.id);
   }
   if (versions.empty()) {
     return failed(not_found("There is no adapter " + excerpt(version.empty() ? name : name + "@" + version)), "", "model_not_found");

@@ -58,5 +58,25 @@ TEST_F(AdaptersApiTest, DeletingPrunesWhereTheStateAllowsIt) {
   EXPECT_THAT(del("/sluice/v1/adapters/test"), HasSubstr("\"state\":\"pruned\""));
 }
 
+// A client may hand back the name that POST and GET gave it.
+TEST_F(AdaptersApiTest, DeletingTakesTheNameThatTheAnswersGive) {
+  start();
+  const VersionId first = store_.new_version(), second = store_.new_version();
+  for (const VersionId v : {first, second}) ASSERT_TRUE(store_->set_version_state(v, VersionState::kSuperseded).ok());
+  const std::string name = get("/sluice/v1/adapters").body["data"].back()["name"];
+  EXPECT_EQ(name, "test@" + std::to_string(second.value));
+  const std::string path = "/sluice/v1/adapters/" + name;
+  EXPECT_THAT(del(path + "/versions/" + std::to_string(first.value)), HasSubstr("model_not_found")) << "two versions";
+  EXPECT_THAT(del(path), HasSubstr("202 Accepted"));
+  EXPECT_EQ(store_->version(second)->state, VersionState::kPruned);
+  EXPECT_EQ(store_->version(first)->state, VersionState::kSuperseded);
+  EXPECT_THAT(del(path), HasSubstr("model_not_found"));
+  const std::string number = std::to_string(first.value);
+  for (const std::string& other : std::vector<std::string>{"test@", "test@0", "test@0" + number, "tes@" + number, "@" + number}) {
+    EXPECT_THAT(del("/sluice/v1/adapters/" + other), HasSubstr("model_not_found")) << other;
+  }
+  EXPECT_THAT(del("/sluice/v1/adapters/test%40" + number + "/versions/" + number), HasSubstr("202 Accepted"));
+}
+
 }  // namespace
 }  // namespace sluice
