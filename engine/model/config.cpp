@@ -37,6 +37,12 @@ class Keys {
     if (!std::isfinite(value) || value <= 0) return bad(key, "is " + std::to_string(value) + "; it must be above 0");
     return has(key) ? value : absent;
   }
+  // For a number that changes the arithmetic: absent, or one of the values that change nothing.
+  Status only(const char* key, float usual, std::optional<float> also = std::nullopt) const {
+    SLUICE_ASSIGN_OR_RETURN(const float value, file_.get_f32_or(name(key), usual));
+    if (value == usual || value == also) return {};
+    return bad(key, "is " + std::to_string(value) + "; only " + std::to_string(static_cast<int>(usual)) + " is supported");
+  }
 
  private:
   const GgufFile& file_;
@@ -49,6 +55,17 @@ Result<ModelFamily> family_of(const GgufFile& file, const std::string& architect
                           "\" is not supported; Sluice runs llama, qwen2 and qwen3");
 }
 
+Status read_yarn(const Keys& keys, ModelConfig& c) {
+  c.rope_magnitude = yarn_magnitude(c.rope_factor);
+  SLUICE_ASSIGN_OR_RETURN(c.rope_beta_fast, keys.real_or("rope.scaling.yarn_beta_fast", c.rope_beta_fast));
+  SLUICE_ASSIGN_OR_RETURN(c.rope_beta_slow, keys.real_or("rope.scaling.yarn_beta_slow", c.rope_beta_slow));
+  if (c.rope_beta_fast < c.rope_beta_slow) return keys.bad("rope.scaling.yarn_beta_fast", "is below yarn_beta_slow");
+  SLUICE_RETURN_IF_ERROR(keys.only("rope.scaling.yarn_attn_factor", 1.0f));
+  SLUICE_RETURN_IF_ERROR(keys.only("rope.scaling.yarn_log_multiplier", 0.0f));
+  const float unset = -1.0f;  // in llama.cpp: as the scaling type has it
+  return keys.only("rope.scaling.yarn_ext_factor", 1.0f, unset);
+}
+
 Status read_rope(const GgufFile& file, const Keys& keys, ModelConfig& c) {
   SLUICE_ASSIGN_OR_RETURN(c.rope_base, keys.real_or("rope.freq_base", 10000.0));
   SLUICE_ASSIGN_OR_RETURN(const std::string kind, file.get_string_or(keys.name("rope.scaling.type"), "none"));
@@ -59,8 +76,7 @@ Status read_rope(const GgufFile& file, const Keys& keys, ModelConfig& c) {
   c.rope_scaling = kind == "linear" ? RopeScaling::kLinear : RopeScaling::kYarn;
   SLUICE_ASSIGN_OR_RETURN(c.rope_factor, keys.real_or("rope.scaling.factor", 1.0));
   SLUICE_ASSIGN_OR_RETURN(c.rope_original_context, keys.positive_or("rope.scaling.original_context_length", c.context));
-  if (c.rope_scaling == RopeScaling::kYarn) c.rope_magnitude = yarn_magnitude(c.rope_factor);
-  return {};
+  return c.rope_scaling == RopeScaling::kYarn ? read_yarn(keys, c) : Status();
 }
 
 // Variants that need other arithmetic than this engine's: running them anyway would give plausible nonsense.
@@ -72,9 +88,7 @@ Status refuse_variants(const Keys& keys, const ModelConfig& c) {
     return keys.bad("attention.sliding_window", "is " + std::to_string(window) + ", below the context of " +
                                                     std::to_string(c.context) + "; windowed attention is not supported");
   }
-  SLUICE_ASSIGN_OR_RETURN(const double attention, keys.real_or("rope.scaling.attn_factor", 1.0));
-  if (attention != 1.0) return keys.bad("rope.scaling.attn_factor", "is " + std::to_string(attention) + "; only 1 is supported");
-  return {};
+  return keys.only("rope.scaling.attn_factor", 1.0f);
 }
 
 }  // namespace

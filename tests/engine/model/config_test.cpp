@@ -75,6 +75,17 @@ TEST(Config, RefusesNamingKeyAndValue) {
   expect_refused({{"llama.rope.dimension_count", std::uint32_t{8}}}, "rope.dimension_count", "8");
   expect_refused({{"llama.rope.scaling.type", std::string("longrope")}}, "rope.scaling.type", "longrope");
   expect_refused({{"llama.rope.scaling.attn_factor", 2.0f}}, "attn_factor", "2");
+  const Metadata yarn = {{"llama.rope.scaling.type", std::string("yarn")}, {"llama.rope.scaling.factor", 4.0f}};
+  const auto yarn_with = [&yarn](const std::string& key, float value) {
+    Metadata change = yarn;
+    change["llama.rope.scaling." + key] = value;
+    return change;
+  };
+  expect_refused(yarn_with("yarn_attn_factor", 1.5f), "rope.scaling.yarn_attn_factor", "1.5");
+  expect_refused(yarn_with("yarn_log_multiplier", 0.1f), "rope.scaling.yarn_log_multiplier", "0.1");
+  expect_refused(yarn_with("yarn_ext_factor", 0.0f), "rope.scaling.yarn_ext_factor", "0");
+  expect_refused(yarn_with("yarn_beta_fast", 0.5f), "rope.scaling.yarn_beta_fast", "yarn_beta_slow");
+  expect_refused(yarn_with("yarn_beta_slow", 0.0f), "rope.scaling.yarn_beta_slow", "0");
   expect_refused({{"llama.rope.freq_base", 0.0f}}, "rope.freq_base", "0");
   expect_refused({{"llama.attention.sliding_window", std::uint32_t{512}}}, "sliding_window", "512");
   expect_refused({{"llama.expert_count", std::uint32_t{8}}}, "expert_count", "8");
