@@ -118,8 +118,9 @@ class Exchange {
   virtual const std::vector<TokenId>& prompt_ids(int prompt = 0) const = 0;
   // Where wanted; known from the first event of one of the prompt's choices. The first token's is not defined.
   virtual const std::vector<TokenLogprob>& prompt_logprobs(int prompt = 0) const = 0;
-  // Next event of any choice; empty when the deadline passed first. The record is committed before the last choice's
-  // kFinish is returned; if that commit fails, the event carries kUnavailable ("store unavailable").
+  // Next event of any choice; empty when the deadline passed first. All choices have one record, so the kFinish of one that
+  // ended early comes when all have ended and the record is committed; if that commit fails, each carries kUnavailable
+  // ("store unavailable"). A failed choice (kError) is told at once.
   virtual std::optional<TextEvent> next(SteadyTime deadline) = 0;
   virtual bool done() const = 0;
   virtual void cancel() = 0;

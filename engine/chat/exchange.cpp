@@ -109,7 +109,7 @@ void LocalExchange::begin_prompt(std::size_t prompt, const StartInfo& start) {
     TextEvent event;
     event.text = echo;
     event.echo = true;
-    announce(prompt * per_prompt_ + i, std::move(event));
+    announce(prompt * per_prompt_ + i, std::move(event), ready_);
   }
 }
 
@@ -119,14 +119,12 @@ std::optional<TextEvent> LocalExchange::next(SteadyTime deadline) {
     if (!ready_.empty()) {
       TextEvent event = std::move(ready_.front());
       ready_.pop_front();
-      if (event.kind != TextEvent::Kind::kFinish || --finishes_left_ > 0) return event;
-      // The last end is told only when the record is safe.
-      const Status kept = commit(true);
-      if (!kept.ok() && event.error.ok()) {
-        event.finish = FinishReason::kError;
-        event.error = unavailable("store unavailable: " + kept.message());
-      }
+      if (event.kind == TextEvent::Kind::kFinish) --finishes_left_;
       return event;
+    }
+    if (ended_ == choices_.size()) {
+      release_ends();
+      continue;
     }
     submit_more();
     if (take_news() || !ready_.empty()) continue;
@@ -135,6 +133,23 @@ std::optional<TextEvent> LocalExchange::next(SteadyTime deadline) {
     if (!wakeup_->wait_past(seen, limit) && limit == deadline) return std::nullopt;
   }
   return std::nullopt;
+}
+
+// An end is told only when the record is safe, and the record waits for the last of them. Where one failed or was cancelled
+// there is no whole answer: that is told before the ends of the others.
+void LocalExchange::release_ends() {
+  const Status kept = commit(true);
+  std::stable_partition(ends_.begin(), ends_.end(), [](const TextEvent& end) {
+    return end.finish == FinishReason::kError || end.finish == FinishReason::kCancelled;
+  });
+  for (TextEvent& end : ends_) {
+    if (!kept.ok() && end.error.ok()) {
+      end.finish = FinishReason::kError;
+      end.error = unavailable("store unavailable: " + kept.message());
+    }
+    ready_.push_back(std::move(end));
+  }
+  ends_.clear();
 }
 
 bool LocalExchange::take_news() {
@@ -221,7 +236,7 @@ void LocalExchange::emit(std::size_t index, std::string text) {
   TextEvent event;
   event.text = std::move(text);
   event.logprobs = std::exchange(c.logprobs, {});
-  announce(index, std::move(event));
+  announce(index, std::move(event), ready_);
 }
 
 void LocalExchange::finish(std::size_t index, FinishReason reason, const std::string& stop_reason, TokenId stop_id,
@@ -243,18 +258,20 @@ void LocalExchange::finish(std::size_t index, FinishReason reason, const std::st
   event.stop_reason = c.result.stop_reason;
   event.stop_id = c.result.stop_id;
   event.error = error;
-  announce(index, std::move(event));
+  // A failure promises nothing, so it need not wait for the others.
+  const bool at_once = reason == FinishReason::kError && ended_ < choices_.size();
+  announce(index, std::move(event), at_once ? ready_ : ends_);
 }
 
-void LocalExchange::announce(std::size_t index, TextEvent event) {
+void LocalExchange::announce(std::size_t index, TextEvent event, std::deque<TextEvent>& queue) const {
   const int n = facts_.request.n;
   event.choice = static_cast<int>(prompt_of(index)) * n + static_cast<int>(index % per_prompt_);
   const int copies = per_prompt_ == 1 ? n : 1;
   for (int i = 1; i < copies; ++i) {
-    ready_.push_back(event);
+    queue.push_back(event);
     ++event.choice;
   }
-  ready_.push_back(std::move(event));
+  queue.push_back(std::move(event));
 }
 
 // What to tell of the id that ended an answer: "" for EOS.

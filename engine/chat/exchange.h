@@ -87,7 +87,9 @@ class LocalExchange final : public Exchange {
   void take_token(std::size_t index, const SampledToken& token);
   void emit(std::size_t index, std::string text);
   void finish(std::size_t index, FinishReason reason, const std::string& stop_reason, TokenId stop_id, const Status& error);
-  void announce(std::size_t index, TextEvent event);
+  // Queues the event for each choice that the sequence stands for.
+  void announce(std::size_t index, TextEvent event, std::deque<TextEvent>& queue) const;
+  void release_ends();
   std::pair<std::string, TokenId> stop_reason_of(TokenId token) const;
   TokenLogprob logprob_of(TokenId token, float logprob, std::size_t offset, const std::vector<TopLogprob>& top) const;
   Status commit(bool complete);
@@ -103,6 +105,7 @@ class LocalExchange final : public Exchange {
   std::size_t submitted_ = 1;     // choices_ from here on have no stream yet
   std::size_t ended_ = 0;         // of those submitted
   std::deque<TextEvent> ready_;
+  std::deque<TextEvent> ends_;    // told when all have ended and the record is committed
   int finishes_left_;             // kFinish events the caller has not taken yet
   bool cancelled_ = false;
   bool committed_ = false;

@@ -151,16 +151,20 @@ TEST(Prompts, APauseOnlyDelaysTheRestOfAnExchangeThatRuns) {
     gate.open();
     pauser.join();
     std::map<int, FinishReason> ends;
+    std::map<int, std::string> texts;
     const auto take = [&](SteadyTime until) {
       const auto event = exchange->next(until);
+      if (event) texts[event->choice] += event->text;
       if (event && event->kind == TextEvent::Kind::kFinish) ends[event->choice] = event->finish;
       return event.has_value();
     };
     // Those that run come to their end; each end is a try to have the next one taken.
     while (take(std::chrono::steady_clock::now()) || t.engine.stats().running > 0) {
     }
-    EXPECT_FALSE(ends.empty());
-    EXPECT_LT(ends.size(), 40u);
+    EXPECT_FALSE(texts.empty());
+    EXPECT_LT(texts.size(), 40u);
+    for (const auto& [choice, text] : texts) EXPECT_EQ(text.size(), 4u) << choice;
+    EXPECT_TRUE(ends.empty()) << "their record waits for the others";
     if (asleep) {
       ASSERT_TRUE(t.engine.sleep(false).ok());
     }

@@ -119,19 +119,67 @@ TEST(Record, NoneWhenTheRequestWantsNone) {
   EXPECT_FALSE(t.store->record(exchange->record_id()).has_value());
 }
 
-TEST(Record, IsCommittedBeforeTheLastEndIsTold) {
-  ChatUnderTest t;
-  CompletionRequest r = text_request("x", 20);
-  r.n = 3;
-  r.sampling.temperature = 1;
+// Answers "short" by one letter and everything else by many; draws for "bad" fail at the sixth.
+FakeModelOptions uneven() {
+  FakeModelOptions options;
+  options.answer = [](VersionId, const std::vector<TokenId>& prompt) {
+    return std::optional<std::string>(fake_text(prompt) == "short" ? "a" : std::string(30, 'b'));
+  };
+  options.not_finite = [](VersionId, const std::vector<TokenId>& prompt, std::size_t drawn) {
+    return fake_text(prompt) == "bad" && drawn == 5;
+  };
+  return options;
+}
+
+TEST(Record, CON6_IsCommittedBeforeAnyEndIsTold) {
+  ChatUnderTest t(uneven());
+  for (const bool list : {false, true}) {
+    CompletionRequest r = text_request("short", 40);
+    if (list) {
+      r.more_prompts = {"long", "longer"};
+    } else {
+      r.n = 3;
+      r.sampling.temperature = 1;  // a sequence each
+    }
+    const auto exchange = t.start(r);
+    int ends = 0;
+    while (ends < 3) {
+      const auto event = exchange->next(far());
+      ASSERT_TRUE(event.has_value());
+      EXPECT_TRUE(ends == 0 || event->kind == TextEvent::Kind::kFinish);
+      if (event->kind == TextEvent::Kind::kFinish) ++ends;
+      EXPECT_EQ(t.store->record(exchange->record_id()).has_value(), ends > 0);
+    }
+    EXPECT_TRUE(exchange->done());
+    EXPECT_TRUE(record_of(t, exchange->record_id()).complete);
+  }
+}
+
+TEST(Record, AFailureOfOneChoiceWaitsForNoOther) {
+  ChatUnderTest t(uneven());
+  CompletionRequest r = text_request("bad", 40);
+  r.more_prompts = {"long"};
   const auto exchange = t.start(r);
-  int ends = 0;
-  while (ends < 3) {
+  std::string order;
+  while (!exchange->done()) order += exchange->next(far()).value().kind == TextEvent::Kind::kFinish ? '!' : '.';
+  EXPECT_EQ(order.size(), 5u + 30u + 2u);
+  EXPECT_LT(order.find('!'), 15u) << order;
+  EXPECT_FALSE(record_of(t, exchange->record_id()).complete);
+}
+
+TEST(Record, AFailureIsToldBeforeTheEndsOfTheOthers) {
+  ChatUnderTest t(uneven());
+  CompletionRequest r = text_request("short", 40);
+  r.more_prompts = {"bad"};
+  const auto exchange = t.start(r);
+  std::vector<std::pair<int, FinishReason>> ends;
+  while (!exchange->done()) {
     const auto event = exchange->next(far());
     ASSERT_TRUE(event.has_value());
-    if (event->kind == TextEvent::Kind::kFinish) ++ends;
-    EXPECT_EQ(t.store->record(exchange->record_id()).has_value(), ends == 3);
+    if (event->kind == TextEvent::Kind::kFinish) ends.emplace_back(event->choice, event->finish);
   }
+  EXPECT_EQ(ends, (std::vector<std::pair<int, FinishReason>>{{1, FinishReason::kError}, {0, FinishReason::kStop}}));
+  EXPECT_FALSE(record_of(t, exchange->record_id()).complete);
 }
 
 TEST(Record, CancelledExchangesAreKeptAsIncomplete) {
@@ -241,13 +289,16 @@ TEST(Record, AFailedCommitIsToldInsteadOfTheEnd) {
   ChatUnderTest t;
   CompletionRequest r = text_request("x", 5);
   r.session = SessionId(12345);  // the store refuses a record of a session it does not know
+  EXPECT_EQ(t.chat.complete(r).code(), Code::kUnavailable);
+  r.more_prompts = {"y"};
   const auto exchange = t.start(r);
   const Told told = drain(*exchange);
-  EXPECT_EQ(told.text.at(0).size(), 5u);
-  EXPECT_EQ(told.finish.at(0).finish, FinishReason::kError);
-  EXPECT_EQ(told.finish.at(0).error.code(), Code::kUnavailable);
-  EXPECT_THAT(told.finish.at(0).error.message(), HasSubstr("store unavailable"));
-  EXPECT_EQ(t.chat.complete(r).code(), Code::kUnavailable);
+  for (const int choice : {0, 1}) {
+    EXPECT_EQ(told.text.at(choice).size(), 5u);
+    EXPECT_EQ(told.finish.at(choice).finish, FinishReason::kError);
+    EXPECT_EQ(told.finish.at(choice).error.code(), Code::kUnavailable);
+    EXPECT_THAT(told.finish.at(choice).error.message(), HasSubstr("store unavailable"));
+  }
 }
 
 TEST(Record, AClientThatGoesWhileWaitingLeavesTheQueue) {
