@@ -8,6 +8,7 @@
 
 #include "engine/model/format/byte_builder.h"
 #include "model/format/gguf.h"
+#include "support/memory_cap.h"
 
 namespace sluice {
 namespace {
@@ -123,6 +124,18 @@ TEST(GgufMalformed, FMT6_FMT7_EachGivesAnErrorThatNamesFileAndCulprit) {
     EXPECT_THAT(file.status().message(), HasSubstr(c.says));
     EXPECT_THAT(file.status().message(), HasSubstr(temp.path()));
   }
+}
+
+// Counts and lengths are checked against the file before anything is made for them.
+TEST(GgufMalformed, FMT7_NoneTakesMuchMemory) {
+  const std::vector<Case> all = cases();
+  test::expect_within_memory(std::size_t{32} << 20, [&all] {
+    for (const Case& c : all) {
+      const TempFile temp(c.file);
+      if (GgufFile::open(temp.path()).ok()) return false;
+    }
+    return true;
+  });
 }
 
 // A file that is cut anywhere is refused and never read past its end (the sanitizer build sees that).

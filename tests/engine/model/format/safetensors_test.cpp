@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <fstream>
@@ -12,6 +13,7 @@
 
 #include "base/sha256.h"
 #include "engine/model/format/byte_builder.h"
+#include "support/memory_cap.h"
 
 namespace sluice {
 namespace {
@@ -142,6 +144,12 @@ TEST(Safetensors, FMT1_FMT2_MalformedFilesGiveErrorsThatNameFileAndTensor) {
     EXPECT_THAT(file.status().message(), HasSubstr(c.says));
     EXPECT_THAT(file.status().message(), HasSubstr(temp.path()));
   }
+  test::expect_within_memory(std::size_t{32} << 20, [&cases] {
+    return std::none_of(cases.begin(), cases.end(), [](const Case& c) {
+      const TempFile temp(c.file);
+      return SafetensorsFile::open(temp.path()).ok();
+    });
+  });
 }
 
 }  // namespace
