@@ -2,11 +2,15 @@
 // What the window asks of a person, whose name it keeps with the answer, and what it must not do meanwhile: wait for the
 // engine, or move a reply away from under the eyes that read it.
 #include <QDialog>
+#include <QDoubleSpinBox>
 #include <QInputDialog>
+#include <QJsonDocument>
+#include <QJsonObject>
 #include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
 #include <QRegularExpression>
+#include <QToolButton>
 #include <QtTest>
 #include <algorithm>
 #include <cmath>
@@ -16,6 +20,7 @@
 #include "gate/gate_panel.h"
 #include "gate/verdict_card.h"
 #include "labelling/label_page.h"
+#include "release/gate_json.h"
 #include "shell/format.h"
 #include "shell/info_bar.h"
 #include "shell/theme.h"
@@ -179,6 +184,40 @@ class WindowAskTest : public QObject {
     QTRY_VERIFY(f.find<QLabel>("modelFit")->text().contains(QStringLiteral("9.1 GB")));
     QVERIFY(f.engine->reads >= 4);
     QCOMPARE(f.engine->readsInWindow.load(), 0);
+  }
+
+  void everyLimitOfTheGateCanBeMoved() {
+    FakeWindow f([](FakeEngine& engine) { engine.gateJson = gate_settings_to_json(gate_preset(GateProfile::kDemo)); });
+    f.window.setMode(MainWindow::Mode::kOperate);
+    GatePanel* gate = f.window.gate();
+    QTRY_COMPARE(gate->draftValue(QStringLiteral("invariants.eos_drop")), 0.35);
+    const auto numbers = [](const QJsonObject& object, const QString& before) {
+      QStringList out;
+      for (auto it = object.begin(); it != object.end(); ++it) {
+        if (it->isDouble()) out << before + it.key();
+      }
+      return out;
+    };
+    const QJsonObject all = QJsonDocument::fromJson(QByteArray::fromStdString(f.engine->gateJson)).object();
+    QStringList paths = numbers(all, QString()) + numbers(all.value(QStringLiteral("invariants")).toObject(), QStringLiteral("invariants."));
+    for (const char* how : {"probes", "k", "lam_max", "mu0", "v0"}) paths.removeAll(QString::fromLatin1(how));  // how it measures and bets
+    QVERIFY2(paths.size() > 15, qPrintable(paths.join(QLatin1Char(' '))));
+    for (const QString& path : paths) {
+      auto* box = f.window.findChild<QDoubleSpinBox*>(QStringLiteral("spin_") + path);
+      QVERIFY2(box, qPrintable(path));
+      QVERIFY2(std::abs(box->value() - gate->draftValue(path)) < 1e-9, qPrintable(path));
+    }
+    auto* box = f.find<QDoubleSpinBox>("spin_invariants.eos_drop");
+    QVERIFY(!box->isVisible());
+    QTest::mouseClick(f.find<QToolButton>("furtherThresholds"), Qt::LeftButton);
+    QVERIFY(box->isVisible());
+    box->setValue(0.2);
+    QVERIFY(gate->draftDiffers());
+    QTest::mouseClick(f.find<QPushButton>("applyGate"), Qt::LeftButton);
+    QTRY_COMPARE(f.engine->commandsOf<PutGateSettings>().size(), std::size_t{1});
+    const auto sent = gate_settings_from_json(f.engine->commandsOf<PutGateSettings>()[0].settings_json, GateSettings());
+    QVERIFY(sent.ok());
+    QCOMPARE(sent->invariants.eos_drop, 0.2);
   }
 
   void aDraftThatLoosensAsksOnce() {

@@ -12,6 +12,7 @@
 #include <QPushButton>
 #include <QScrollArea>
 #include <QSlider>
+#include <QToolButton>
 #include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
@@ -25,25 +26,6 @@ namespace {
 
 constexpr int kWhatIfDelayMs = 150;
 constexpr int kCards = 100;   // shown at once; the timeline's table has them all
-
-std::vector<ThresholdSpec> thresholdSpecs() {
-  return {
-      {{QStringLiteral("alpha")}, GatePanel::tr("Risk of a wrong promotion"),
-       GatePanel::tr("Chance to promote a candidate that is worse by the margin or more (alpha). Smaller asks for more evidence."), 0.005, 0.3, 0.005, 3},
-      {{QStringLiteral("beta")}, GatePanel::tr("Risk of a wrong rejection"),
-       GatePanel::tr("Chance to reject a candidate that is better by the margin or more (beta)."), 0.005, 0.3, 0.005, 3},
-      {{QStringLiteral("n_min")}, GatePanel::tr("Least pairs"), GatePanel::tr("No verdict before so many prompts were answered by both."), 1, 400, 1, 0},
-      {{QStringLiteral("cap")}, GatePanel::tr("Most pairs"), GatePanel::tr("Without a verdict by then the candidate is held."), 8, 2000, 8, 0},
-      {{QStringLiteral("protected_delta")}, GatePanel::tr("Loss of the protected metric"),
-       GatePanel::tr("A proven loss of this much (a share) rejects, however good the rest is; a promotion needs it excluded."), 0.01, 0.3, 0.01, 2},
-      {{QStringLiteral("protected_alpha")}, GatePanel::tr("Risk to the protected metric"),
-       GatePanel::tr("Chance to promote a candidate that loses this much of the protected metric. At 1 no evidence is asked for."), 0.01, 1.0, 0.01, 2},
-      {{QStringLiteral("invariants"), QStringLiteral("kl_base")}, GatePanel::tr("Divergence from the base"),
-       GatePanel::tr("Nats per token on the probe prompts; above it the candidate is rejected unmeasured."), 0.05, 4.0, 0.05, 2},
-      {{QStringLiteral("invariants"), QStringLiteral("kl_incumbent")}, GatePanel::tr("Divergence from what serves"),
-       GatePanel::tr("Nats per token on the probe prompts, against the version in service."), 0.05, 4.0, 0.05, 2},
-  };
-}
 
 }  // namespace
 
@@ -90,8 +72,9 @@ QWidget* GatePanel::makeThresholds() {
   auto* layout = new QVBoxLayout(box);
   auto* grid = new QGridLayout;
   grid->setColumnStretch(1, 1);
-  for (const ThresholdSpec& spec : thresholdSpecs()) addRow(box, grid, spec);
+  for (const ThresholdSpec& spec : mainThresholds()) addRow(box, grid, spec);
   layout->addLayout(grid);
+  layout->addWidget(makeFurther(box));
   m_whatIf = new QLabel(box);
   m_whatIf->setObjectName(QStringLiteral("whatIf"));
   m_whatIf->setTextFormat(Qt::PlainText);
@@ -115,6 +98,40 @@ QWidget* GatePanel::makeThresholds() {
   connect(m_apply, &QPushButton::clicked, this, &GatePanel::apply);
   connect(m_discard, &QPushButton::clicked, this, &GatePanel::discard);
   return box;
+}
+
+// Folded away until somebody looks for them: most are never moved, and the verdicts below need the room.
+QWidget* GatePanel::makeFurther(QWidget* parent) {
+  auto* whole = new QWidget(parent);
+  auto* layout = new QVBoxLayout(whole);
+  layout->setContentsMargins(0, 0, 0, 0);
+  auto* unfold = new QToolButton(whole);
+  unfold->setObjectName(QStringLiteral("furtherThresholds"));
+  unfold->setText(tr("Further limits"));
+  unfold->setToolTip(tr("Margin, evidence against harm, and what the answers to the probe prompts must keep"));
+  unfold->setCheckable(true);
+  unfold->setAutoRaise(true);
+  unfold->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
+  unfold->setArrowType(Qt::RightArrow);
+  auto* scroll = new QScrollArea(whole);
+  scroll->setWidgetResizable(true);
+  scroll->setFrameShape(QFrame::NoFrame);
+  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  auto* rows = new QWidget(scroll);
+  auto* grid = new QGridLayout(rows);
+  grid->setContentsMargins(0, 0, 0, 0);
+  grid->setColumnStretch(1, 1);
+  for (const ThresholdSpec& spec : furtherThresholds()) addRow(rows, grid, spec);
+  scroll->setWidget(rows);
+  scroll->setMinimumHeight(8 * fontMetrics().lineSpacing());
+  scroll->hide();
+  layout->addWidget(unfold, 0, Qt::AlignLeft);
+  layout->addWidget(scroll);
+  connect(unfold, &QToolButton::toggled, scroll, [unfold, scroll](bool open) {
+    unfold->setArrowType(open ? Qt::DownArrow : Qt::RightArrow);
+    scroll->setVisible(open);
+  });
+  return whole;
 }
 
 void GatePanel::addRow(QWidget* parent, QGridLayout* grid, const ThresholdSpec& spec) {

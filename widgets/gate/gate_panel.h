@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "bridge/engine_bridge.h"
+#include "gate/threshold_specs.h"
 
 class QDoubleSpinBox;
 class QGridLayout;
@@ -26,14 +27,6 @@ class QVBoxLayout;
 namespace sluice::gui {
 
 class VerdictCard;
-
-// One threshold: where it lives in the settings and what it means.
-struct ThresholdSpec {
-  QStringList path;      // {"alpha"} or {"invariants", "kl_base"}
-  QString name, meaning;
-  double low = 0, high = 1, step = 0.01;
-  int decimals = 2;
-};
 
 class GatePanel : public QWidget {
   Q_OBJECT
@@ -68,6 +61,7 @@ class GatePanel : public QWidget {
 
   QWidget* makeProgress();
   QWidget* makeThresholds();
+  QWidget* makeFurther(QWidget* parent);
   QWidget* makeVerdicts();
   void addRow(QWidget* parent, QGridLayout* grid, const ThresholdSpec& spec);
   void readInForce();

@@ -531,6 +531,126 @@
     <context>
         <name>sluice::gui::GatePanel</name>
         <message>
+            <source>Further limits</source>
+            <translation>其他界限</translation>
+        </message>
+        <message>
+            <source>Margin, evidence against harm, and what the answers to the probe prompts must keep</source>
+            <translation>差距界限、损害的证据,以及对探测提示的回答必须保持的指标</translation>
+        </message>
+        <message>
+            <source>Margin</source>
+            <translation>差距界限</translation>
+        </message>
+        <message>
+            <source>How much worse (a share of accepted answers) counts as worse. A change holds from the next candidate on.</source>
+            <translation>接受率差多少才算更差。改动从下一个候选起生效。</translation>
+        </message>
+        <message>
+            <source>Evidence of harm</source>
+            <translation>损害的证据</translation>
+        </message>
+        <message>
+            <source>A loss of the protected metric is proven, and the candidate rejected, when the bet on it has grown to this.</source>
+            <translation>押注受保护指标变差的赌注增长到此值时,即视为损害已证实,候选被拒绝。</translation>
+        </message>
+        <message>
+            <source>Loss against the anchor</source>
+            <translation>相对锚定版本的损失</translation>
+        </message>
+        <message>
+            <source>How much worse than the anchor counts as worse. A change holds from the next candidate on.</source>
+            <translation>比锚定版本差多少才算更差。改动从下一个候选起生效。</translation>
+        </message>
+        <message>
+            <source>Evidence against the anchor</source>
+            <translation>相对锚定版本的证据</translation>
+        </message>
+        <message>
+            <source>No promotion before the bet that the candidate is not worse than the anchor has grown to this.</source>
+            <translation>押注候选不差于锚定版本的赌注增长到此值之前,不会上线。</translation>
+        </message>
+        <message>
+            <source>Fewer finished answers</source>
+            <translation>完整回答减少</translation>
+        </message>
+        <message>
+            <source>On the probe prompts: how far the share of finished answers may lie below that of what serves.</source>
+            <translation>在探测提示上:完整回答的比例最多可比在线版本低多少。</translation>
+        </message>
+        <message>
+            <source>More answers cut</source>
+            <translation>被截断的回答增多</translation>
+        </message>
+        <message>
+            <source>How far the share of answers cut by the token limit may lie above that of what serves.</source>
+            <translation>被令牌上限截断的回答比例最多可比在线版本高多少。</translation>
+        </message>
+        <message>
+            <source>More empty answers</source>
+            <translation>空回答增多</translation>
+        </message>
+        <message>
+            <source>How far the share of empty answers may lie above that of what serves.</source>
+            <translation>空回答的比例最多可比在线版本高多少。</translation>
+        </message>
+        <message>
+            <source>Shortest mean length</source>
+            <translation>最短平均长度</translation>
+        </message>
+        <message>
+            <source>Mean length of the answers, at least so many times that of what serves and of the base.</source>
+            <translation>回答的平均长度至少为在线版本和基础模型的这么多倍。</translation>
+        </message>
+        <message>
+            <source>Longest mean length</source>
+            <translation>最长平均长度</translation>
+        </message>
+        <message>
+            <source>Mean length of the answers, at most so many times that of what serves and of the base.</source>
+            <translation>回答的平均长度最多为在线版本和基础模型的这么多倍。</translation>
+        </message>
+        <message>
+            <source>Variety</source>
+            <translation>多样性</translation>
+        </message>
+        <message>
+            <source>Different groups of three tokens, at least so many times those of what serves.</source>
+            <translation>不同的三令牌组合至少为在线版本的这么多倍。</translation>
+        </message>
+        <message>
+            <source>Repeated answers, times</source>
+            <translation>重复回答(倍数)</translation>
+        </message>
+        <message>
+            <source>Equal answers, at most so many times those of what serves, and the share below on top.</source>
+            <translation>相同的回答最多为在线版本的这么多倍,另加下面的比例。</translation>
+        </message>
+        <message>
+            <source>Repeated answers, share</source>
+            <translation>重复回答(比例)</translation>
+        </message>
+        <message>
+            <source>Share of equal answers allowed on top.</source>
+            <translation>额外允许的相同回答的比例。</translation>
+        </message>
+        <message>
+            <source>Time between tokens</source>
+            <translation>令牌间隔时间</translation>
+        </message>
+        <message>
+            <source>At most so many times that of what serves.</source>
+            <translation>最多为在线版本的这么多倍。</translation>
+        </message>
+        <message>
+            <source>Serving against training</source>
+            <translation>服务与训练的差异</translation>
+        </message>
+        <message>
+            <source>Mean difference of the log-probabilities that serving and training compute for one probe answer.</source>
+            <translation>服务与训练对同一个探测回答计算出的对数概率的平均差。</translation>
+        </message>
+        <message>
             <source>Risk of a wrong promotion</source>
             <translation>误上线的风险</translation>
         </message>

@@ -46,6 +46,9 @@ class FakeEngine final : public EngineApi {
     m_state = std::make_shared<const EngineState>(std::move(next));
   }
   std::atomic<bool> looser{false};  // what it says of every draft
+  // In force before anybody changed it; set before the window looks.
+  std::string gateJson =
+      R"({"profile":"demo","alpha":0.1,"beta":0.1,"delta":0.05,"n_min":16,"cap":128,"protected_delta":0.05,"invariants":{"kl_base":1.0,"kl_incumbent":0.75}})";
   // Reads that wait for disk or sums, all of them and those on the thread of the window, of which there must be none.
   mutable std::atomic<int> reads{0}, readsInWindow{0};
   // Runs first in the destructor: an engine that takes its time to stop.
@@ -87,8 +90,7 @@ class FakeEngine final : public EngineApi {
     countRead();
     const auto row = m_store->gate_settings();
     if (id) *id = row ? row->id : SettingsId();
-    return row ? row->settings_json
-               : R"({"profile":"demo","alpha":0.1,"beta":0.1,"delta":0.05,"n_min":16,"cap":128,"protected_delta":0.05,"invariants":{"kl_base":1.0,"kl_incumbent":0.75}})";
+    return row ? row->settings_json : gateJson;
   }
   Result<WhatIfSummary> what_if(const std::string&) const override {
     countRead();
