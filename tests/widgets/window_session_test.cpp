@@ -168,6 +168,19 @@ class WindowSessionTest : public QObject {
     QCOMPARE(prompt->text(), QStringLiteral("p3"));
   }
 
+  void anOlderReplyIsReachedBehindManyThatAreUsed() {
+    FakeWindow f([](FakeEngine& engine) {
+      QVERIFY(engine.writableStore().add_record(makeRecord("old", "r")).ok());
+      for (int i = 0; i < 450; ++i) {
+        RecordRow row = makeRecord("held out", "r");
+        row.split = Split::kHeldOut;
+        QVERIFY(engine.writableStore().add_record(row).ok());
+      }
+    });
+    f.window.setMode(MainWindow::Mode::kLabel);
+    QTRY_COMPARE(f.find<QLabel>("labelPrompt")->text(), QStringLiteral("old"));
+  }
+
   void theSkippedAreOfferedWhenNothingElseWaits() {
     FakeWindow f([](FakeEngine& engine) {
       for (int i = 1; i <= 3; ++i) QVERIFY(engine.writableStore().add_record(makeRecord("p" + std::to_string(i), "r")).ok());

@@ -19,6 +19,7 @@ namespace sluice::gui {
 namespace {
 
 constexpr int kPage = 200;
+constexpr int kMostPages = 50;  // that one look goes back
 constexpr std::size_t kLow = 20;       // fetch more when fewer wait
 constexpr std::size_t kHistory = 10;
 
@@ -95,16 +96,24 @@ void LabelPage::showEvent(QShowEvent* event) {
 
 // The newest that may be labelled: what is new joins the queue, what a step used or another person labelled leaves it.
 void LabelPage::fetch() {
+  m_pagesLeft = kMostPages;
+  askPage(0);
+}
+
+void LabelPage::askPage(qint64 beforeSeq) {
   RecordFilter filter;
   filter.purpose = Purpose::kLive;
   filter.without_human_label = true;
-  m_pageRequest = m_bridge.requestRecordPage(filter, 0, kPage);
+  m_pageRequest = m_bridge.requestRecordPage(filter, beforeSeq, kPage);
 }
 
 void LabelPage::takePage(quint64 request, const Rows<RecordRow>& rows) {
   if (request != m_pageRequest) return;
   prune(*rows);
   for (const RecordRow& row : *rows) enqueue(row);
+  // Many may be behind that a step has used or that are held out: older ones wait for a label all the same.
+  const bool more = static_cast<int>(rows->size()) == kPage && --m_pagesLeft > 0;
+  if (more && m_queue.size() < kLow) askPage(rows->back().seq);
   showCurrent();
 }
 

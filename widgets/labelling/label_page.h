@@ -56,6 +56,7 @@ class LabelPage : public QWidget {
 
   void build();
   void fetch();
+  void askPage(qint64 beforeSeq);
   void prune(const std::vector<RecordRow>& page);
   void takePage(quint64 request, const Rows<RecordRow>& rows);
   void takeRecords(const Rows<RecordRow>& rows);
@@ -75,6 +76,7 @@ class LabelPage : public QWidget {
   std::set<std::string> m_seen;            // queued, skipped or decided here or by a person before
   std::vector<Done> m_done;                // oldest first
   quint64 m_pageRequest = 0;
+  int m_pagesLeft = 0;
   std::int64_t m_trained = -1;
   bool m_saving = false;
   int m_decided = 0;
