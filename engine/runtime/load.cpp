@@ -120,6 +120,7 @@ Result<LoadedSystem> load_system(const std::string& path) {
   auto chat_template = ChatTemplate::for_model(vocabulary, *system.tokenizer);
   if (chat_template.ok()) {
     system.chat_template = std::move(chat_template).value();
+    system.chat_guessed = vocabulary.chat_template.empty();
   } else {
     system.chat_error = chat_template.status().message();
   }

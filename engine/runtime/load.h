@@ -17,6 +17,7 @@ struct LoadedSystem {
   std::shared_ptr<const Tokenizer> tokenizer;
   std::shared_ptr<const ChatTemplate> chat_template;  // null: the model completes text but cannot chat
   std::string chat_error;                             // why, when null
+  bool chat_guessed = false;                          // the file holds no template, but ChatML's markers
   std::string path;
 };
 

@@ -165,6 +165,9 @@ Status Runtime::Impl::build_serving(LoadedSystem system) {
                                      std::to_string(info.parameters / 1'000'000) + " M parameters); " + name_of(report.serving) +
                                      " serves.");
   if (!s->system.chat_template) note(LogLevel::kWarning, "model", "This model cannot chat: " + s->system.chat_error);
+  if (s->system.chat_guessed) {
+    note(LogLevel::kWarning, "model", "The model file holds no chat template: it chats in plain ChatML, whose markers it has.");
+  }
   remember_model(info);
   MutexLock lock(mu);
   serving_ = s;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <future>
 #include <thread>
 
@@ -74,6 +75,25 @@ TEST_F(LoadingTest, TheServerSaysSoUntilTheModelIsThere) {
   ASSERT_TRUE(runtime->wait_ready(60).ok());
   EXPECT_EQ(client->get("/health")->status, 200);
   EXPECT_EQ(complete(*client)->status, 200);
+}
+
+TEST_F(LoadingTest, ATemplateThatIsGuessedIsLogged) {
+  const std::string model = folder.path + "/llama";
+  std::filesystem::copy(test_data("folders/llama"), model, std::filesystem::copy_options::recursive);
+  for (const bool guessed : {false, true}) {
+    if (guessed) std::ofstream(model + "/tokenizer_config.json") << R"({"bos_token":"<|im_start|>","eos_token":"<|im_end|>"})";
+    std::string lines;
+    log.set_sink([&lines](LogLevel, std::string_view, std::string_view text) { lines.append(text) += "\n"; }, LogLevel::kInfo);
+    {
+      const auto runtime = open(options(model));
+      ASSERT_TRUE(runtime->wait_ready(60).ok());
+      const auto client = HttpClient::create(url_of(*runtime)).value();
+      const auto answer = client->post("/v1/chat/completions", R"({"messages":[{"role":"user","content":"a"}],"max_tokens":2})", "application/json");
+      EXPECT_EQ(answer->status, 200) << answer->body;
+    }
+    log.set_sink(nullptr, LogLevel::kInfo);
+    EXPECT_EQ(lines.find("no chat template: it chats in plain ChatML") != std::string::npos, guessed) << lines;
+  }
 }
 
 TEST_F(LoadingTest, AnotherModelTakesOverTheSamePort) {
