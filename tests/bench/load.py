@@ -152,15 +152,15 @@ async def swap(args, url, out, until):
     status, listed = await asyncio.to_thread(call, url, "/sluice/v1/adapters", None, None, head)
     served = [v["version"] for v in listed["data"] if v["state"] in ("serving", "retired")]
     if len(served) < 2:
-        raise SystemExit("--swap-every needs a workspace in which two versions, the base included, have served")
+        raise RuntimeError("--swap-every needs a workspace in which two versions, the base included, have served")
     serving = listed["serving"]
     while time.monotonic() < until:
         target = served[(served.index(serving) + 1) % len(served)]
         begin = time.monotonic()
         body = {"action": "rollback", "version": target, "actor": "load.py", "note": "load"}
         status, answer = await asyncio.to_thread(call, url, "/sluice/v1/decisions", body, None, head)
-        if status != 200:
-            raise SystemExit(f"a swap was refused: {status} {answer}")
+        if status != 201:
+            raise RuntimeError(f"a swap was refused: {status} {answer}")
         out.append(time.monotonic() - begin)
         serving = target
         await asyncio.sleep(max(0, begin + args.swap_every - time.monotonic()))
