@@ -69,6 +69,8 @@ class TrainerCore {
   Status advance_mark(HeadMark& mark);
   bool line_was_left(VersionId head) const;
   Status give_up_line(VersionId head, VersionId target);
+  // A record that a batch names; nothing where it was redacted or deleted since.
+  std::optional<RecordRow> remembered(const RecordId& id) const;
   Result<std::optional<TrainBatch>> tensors_of(const BatchRow& batch);
   Status repeat_batches();
   std::int64_t newest_batch() const;

@@ -170,6 +170,12 @@ Status TrainerCore::restore() {
   return repeat_batches();
 }
 
+std::optional<RecordRow> TrainerCore::remembered(const RecordId& id) const {
+  std::optional<RecordRow> record = store_.record(id);
+  if (record && record->token_ids.empty()) record.reset();
+  return record;
+}
+
 // A stored batch once more, without what was forgotten since on somebody's wish; nothing where all of it was.
 Result<std::optional<TrainBatch>> TrainerCore::tensors_of(const BatchRow& batch) {
   const std::size_t n = batch.records.size();
@@ -177,8 +183,8 @@ Result<std::optional<TrainBatch>> TrainerCore::tensors_of(const BatchRow& batch)
   records.reserve(n);  // the items point into it
   std::vector<PackItem> items;
   for (std::size_t i = 0; i < n; ++i) {
-    std::optional<RecordRow> record = store_.record(batch.records[i]);
-    if (!record || record->token_ids.empty()) continue;
+    std::optional<RecordRow> record = remembered(batch.records[i]);
+    if (!record) continue;
     records.push_back(std::move(*record));
     const RecordRow& kept = records.back();
     const int age = lineage_.age(kept.version, head_.version, head_step_).value_or(0);

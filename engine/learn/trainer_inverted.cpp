@@ -20,9 +20,7 @@ std::vector<TrainerCore::Used> TrainerCore::used_records() const {
   for (const BatchRow& batch : batches) {
     if (batch.inverted || batch.state != "trained") continue;
     for (std::size_t i = batch.records.size(); i-- > 0;) {
-      const std::optional<RecordRow> record = store_.record(batch.records[i]);
-      const bool forgotten = !record || record->token_ids.empty();  // redacted or deleted
-      if (!forgotten) out.push_back({batch.records[i], batch.rewards[i]});
+      if (remembered(batch.records[i])) out.push_back({batch.records[i], batch.rewards[i]});
     }
   }
   return out;
