@@ -8,6 +8,7 @@
 #include "base/excerpt.h"
 #include "base/plain_name.h"
 #include "http/api_json.h"
+#include "store/version_name.h"
 
 namespace sluice {
 namespace {
@@ -30,7 +31,7 @@ AdapterImport read_import(Fields& f) {
 }
 
 Json imported_json(const NewCandidate& a) {
-  return {{"name", a.name + "@" + std::to_string(a.version.value)},
+  return {{"name", version_name(a.name, a.version)},
           {"version", a.version.value},
           {"state", version_state_name(VersionState::kCandidate)},
           {"modules", stored_json<Json>(a.modules_json)},
@@ -92,9 +93,8 @@ HttpReply AdaptersApi::remove(const std::string& name, const std::string& versio
   std::vector<VersionId> versions;
   for (const VersionRow& v : store_.versions()) {
     if (v.id == kBaseVersion || v.state == VersionState::kPruned) continue;
-    const std::string number = std::to_string(v.id.value);
-    const bool named = v.name == name || v.name + "@" + number == name;  // as our answers write it
-    if (named && (version.empty() || number == version)) versions.push_back(v.id);
+    const bool named = v.name == name || version_name(v.name, v.id) == name;  // as our answers write it
+    if (named && (version.empty() || std::to_string(v.id.value) == version)) versions.push_back(v.id);
   }
   if (versions.empty()) {
     return failed(not_found("There is no adapter " + excerpt(version.empty() ? name : name + "@" + version)), "", "model_not_found");

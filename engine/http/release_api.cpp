@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "http/api_json.h"
+#include "store/version_name.h"
 
 namespace sluice {
 namespace {
@@ -73,7 +74,7 @@ HttpReply ReleaseApi::adapters() const {
   for (const VersionRow& v : store_.versions()) {
     const auto users = running.find(v.id);
     const auto decision = store_.latest_decision(v.id);
-    data.push_back({{"name", v.id == kBaseVersion ? v.name : v.name + "@" + std::to_string(v.id.value)},
+    data.push_back({{"name", v.id == kBaseVersion ? v.name : version_name(v.name, v.id)},
                     {"version", v.id.value},
                     {"parent", id_json<Json>(v.parent.value)},
                     {"session", id_json<Json>(v.session.value)},

@@ -7,6 +7,7 @@
 #include "base/excerpt.h"
 #include "http/event_hub.h"
 #include "release/gate_json.h"
+#include "store/version_name.h"
 #include "runtime/adapter_import.h"
 #include "runtime/live_split.h"
 #include "runtime/outcomes.h"
@@ -67,7 +68,7 @@ std::vector<ServedModel> HttpControl::models() const {
   out.push_back({base, "", kBaseVersion, now == kBaseVersion ? in_service : version_state_name(VersionState::kRetired), made_s});
   for (const VersionRow& v : versions) {
     if (v.id == kBaseVersion || !may_serve(v.state)) continue;
-    out.push_back({v.name + "@" + std::to_string(v.id.value), base, v.id, version_state_name(v.state), v.created_us / 1'000'000});
+    out.push_back({version_name(v.name, v.id), base, v.id, version_state_name(v.state), v.created_us / 1'000'000});
   }
   for (const std::string& alias : impl_.options.aliases) {
     if (alias != out.front().id && alias != base) out.push_back({alias, base, now, in_service, made_s, true});

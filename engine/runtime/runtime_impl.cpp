@@ -8,6 +8,7 @@
 #include <exception>
 
 #include "runtime/outcomes.h"
+#include "store/version_name.h"
 
 namespace sluice {
 
@@ -248,7 +249,7 @@ std::shared_ptr<Serving> Runtime::Impl::serving() const {
 std::string Runtime::Impl::name_of(VersionId version) const {
   if (version == kBaseVersion) return "base";
   const auto row = store->version(version);
-  return (row ? row->name : std::string("version")) + "@" + std::to_string(version.value);
+  return version_name(row ? row->name : "version", version);
 }
 
 std::string Runtime::Impl::adapter_name() const {
